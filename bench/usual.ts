@@ -1,5 +1,4 @@
-import { compareRun } from '../src/store/statements/monitor/compare-runs.ts';
-import { FEWEST_RUNS, RECENT_RUNS } from '../src/store/statements/monitor/judge-run.ts';
+import { compareRun, FEWEST_RUNS, RECENT_RUNS } from '../src/store/statements/monitor/compare-runs.ts';
 import type { Deviation, MeasuredRun } from '../src/store/statements/monitor/usual.ts';
 import type { Bench, Part } from './bench.ts';
 

@@ -1,8 +1,8 @@
 import { tierPeriodMs } from '../schedule/period.ts';
 import type { IncidentRow } from '../store/schema.ts';
 import type { RunningRow, ScriptStandRow } from '../store/statements/monitor/checks.ts';
+import { findUsual, RECENT_RUNS } from '../store/statements/monitor/compare-runs.ts';
 import { incidentsOf } from '../store/statements/monitor/incidents.ts';
-import { findUsual, RECENT_RUNS } from '../store/statements/monitor/judge-run.ts';
 import { usualOf } from '../store/statements/monitor/usual.ts';
 import { FAILING, SUSPECT } from '../store/words.ts';
 import { countOf, formatSpan } from '../system/base/format.ts';

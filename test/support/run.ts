@@ -17,9 +17,8 @@ import {
 } from '../../src/execution/warm/run.ts';
 import { defaultSettings, type ScriptOptions, type Settings } from '../../src/settings/settings.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../src/system/place/state-folder.ts';
-import { createWorkerEvents } from '../../src/worker/invocation/events.ts';
 import type { StoreInvocation } from '../../src/worker/invocation/invocation.ts';
-import { createStopRequest } from '../../src/worker/invocation/stop.ts';
+import { createStopRequest, createWorkerEvents } from '../../src/worker/invocation/invocation.ts';
 import { type Ended, nodeCache, probePath } from './command.ts';
 import { type FileContent, makeTemporaryRoot } from './root.ts';
 import { makeStateOf, openStoreOf } from './store.ts';

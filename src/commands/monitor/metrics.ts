@@ -7,7 +7,7 @@ import { createScreen } from '../../report/terminal/screen.ts';
 import { parseTimeWindow } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { replaceFile } from '../../system/base/plain-file.ts';
-import { readCpuLimit } from '../../system/process/cpu-limit.ts';
+import { readCpuLimit } from '../../system/process/memory.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
 import type { Given } from '../table.ts';

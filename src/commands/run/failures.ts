@@ -11,7 +11,7 @@ import { countOf, formatDuration } from '../../system/base/format.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { commandIn } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
-import type { RunFinished } from '../../worker/invocation/events.ts';
+import type { RunFinished } from '../../worker/invocation/invocation.ts';
 import type { CommandContext } from '../shared/context.ts';
 
 /** The events of a call to report on stderr, which cron mails. */

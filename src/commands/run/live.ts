@@ -6,9 +6,14 @@ import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
 import { isCalledByHand } from '../../system/process/identity.ts';
-import { createWorkerEvents, type RunFinished, type WorkerEvents } from '../../worker/invocation/events.ts';
 import type { Invocation } from '../../worker/invocation/invocation.ts';
-import { createStopRequest, type StopRequest } from '../../worker/invocation/stop.ts';
+import {
+  createStopRequest,
+  createWorkerEvents,
+  type RunFinished,
+  type StopRequest,
+  type WorkerEvents,
+} from '../../worker/invocation/invocation.ts';
 import type { CallSummary } from '../../worker/pass/run-tier.ts';
 import type { CommandContext } from '../shared/context.ts';
 

@@ -5,7 +5,7 @@ import { describeWarning } from '../../report/text/words.ts';
 import { isFailure } from '../../store/words.ts';
 import { countSucceeded, formatBytes, formatDuration, hasWarning } from '../../system/base/format.ts';
 import { firstLine, printable, printableLine } from '../../system/base/text.ts';
-import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../../worker/invocation/events.ts';
+import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../../worker/invocation/invocation.ts';
 
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const FRAME_MS = 80;

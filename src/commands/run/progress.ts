@@ -7,7 +7,7 @@ import { describeMisnamed } from '../../schedule/period.ts';
 import type { Runner, Settings } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
 import { printableLine, toPrintableLines, withInstants } from '../../system/base/text.ts';
-import type { PassStarted, WorkerEvents } from '../../worker/invocation/events.ts';
+import type { PassStarted, WorkerEvents } from '../../worker/invocation/invocation.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { countRuns, drawFailure, drawWork, PassView } from './pass-view.ts';
 

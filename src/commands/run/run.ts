@@ -5,7 +5,7 @@ import { describePaused } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
-import type { WorkerEvents } from '../../worker/invocation/events.ts';
+import type { WorkerEvents } from '../../worker/invocation/invocation.ts';
 import { runTier } from '../../worker/pass/run-tier.ts';
 import type { Call } from '../shared/command.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';

@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { readPatterns } from '../../queue/add/values.ts';
-import type { WorkerEvents } from '../../worker/invocation/events.ts';
-import type { Invocation } from '../../worker/invocation/invocation.ts';
+import type { Invocation, WorkerEvents } from '../../worker/invocation/invocation.ts';
 import { withStore } from '../../worker/invocation/with-store.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
 import type { CallSummary } from '../../worker/pass/run-tier.ts';

@@ -1,6 +1,6 @@
 import { tierPeriodMs } from '../../schedule/period.ts';
+import { readSiteState, type SiteState } from '../../store/statements/monitor/checks.ts';
 import { type CounterRow, metricsOf } from '../../store/statements/monitor/metrics.ts';
-import { readSiteState, type SiteState } from '../../store/statements/monitor/site-state.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { HOUR_MS } from '../../system/base/values.ts';
 import { Figures } from './figures.ts';

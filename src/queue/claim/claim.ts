@@ -1,9 +1,9 @@
 import { describeExcess } from '../../child/contract.ts';
 import { initialTime } from '../../schedule/repeat/series.ts';
 import type { JobRow } from '../../store/schema.ts';
-import { compareTurns } from '../../store/shared/claims.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { ClaimedRow, ClaimRequest, Selection } from '../../store/statements/claims.ts';
+import { compareTurns } from '../../store/statements/job-rows.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { ClaimRef, LastingRun } from '../../store/statements/runs.ts';
 import type { StoreSession } from '../../store/store.ts';

@@ -1,4 +1,4 @@
-import type { ExpiredClaim } from '../../store/shared/claims.ts';
+import type { ExpiredClaim } from '../../store/statements/job-rows.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';

@@ -1,7 +1,7 @@
 import { parseRepeat } from '../../schedule/repeat/parse.ts';
 import { fixedUnitMs } from '../../schedule/repeat/rule.ts';
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
-import { openBedrockRows } from '../../store/external/queue-tables.ts';
+import { openBedrockRows } from '../../store/external/external-database.ts';
 import { isEnded, type JobState } from '../../store/words.ts';
 import { requireJobName } from '../add/values.ts';
 import {

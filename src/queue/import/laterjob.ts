@@ -1,5 +1,5 @@
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
-import { openLaterJobRows } from '../../store/external/queue-tables.ts';
+import { openLaterJobRows } from '../../store/external/external-database.ts';
 import { isEnded, type JobState } from '../../store/words.ts';
 
 import { UsageError } from '../../system/base/errors.ts';

@@ -1,9 +1,9 @@
 import { isPlainRule } from '../../schedule/repeat/rule.ts';
 import { type PlannedTime, planNext } from '../../schedule/repeat/series.ts';
 import type { JobRow } from '../../store/schema.ts';
-import { workerOf } from '../../store/shared/claims.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { HeldRow } from '../../store/statements/claims.ts';
+import { workerOf } from '../../store/statements/job-rows.ts';
 import type { JobChange } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import type { JobState, StoredEvent } from '../../store/words.ts';

@@ -1,5 +1,4 @@
 import type { JobRow } from '../schema.ts';
-import { compareTurns, MOST_COUNTED, type WaitingJob } from '../shared/claims.ts';
 import type { Dialect } from '../shared/sql/dialect.ts';
 import {
   type ClaimedRow,
@@ -10,7 +9,16 @@ import {
   readyNames,
   type Selection,
 } from '../statements/claims.ts';
-import { hasClaim, jobColumns, nextFirst, type RowChange, updateJobs } from '../statements/job-rows.ts';
+import {
+  compareTurns,
+  hasClaim,
+  jobColumns,
+  MOST_COUNTED,
+  nextFirst,
+  type RowChange,
+  updateJobs,
+  type WaitingJob,
+} from '../statements/job-rows.ts';
 import type { ServerStatements } from './session.ts';
 import {
   floorOf,

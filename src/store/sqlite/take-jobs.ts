@@ -1,5 +1,4 @@
 import type { JobRow } from '../schema.ts';
-import { MOST_COUNTED, type WaitingJob } from '../shared/claims.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import {
   addedAhead,
@@ -10,6 +9,7 @@ import {
   readyNames,
   type Selection,
 } from '../statements/claims.ts';
+import { MOST_COUNTED, type WaitingJob } from '../statements/job-rows.ts';
 
 /** How many jobs are looked at in the common order before the jobs of each name are. */
 const FIRST_LOOK = 20;

@@ -1,17 +1,17 @@
 import type { JobRow, WorkerRow } from '../schema.ts';
+import { headOfJob, type JobHead } from '../shared/job-columns.ts';
+import { lock, type Statements } from '../shared/sql/statements.ts';
 import {
   type ExpiredClaim,
   expiredAmong,
+  hasClaim,
   isEndedElsewhere,
   isOfWorker,
   nextWakeAmong,
   tokensOf,
   type WaitingJob,
   workerOf,
-} from '../shared/claims.ts';
-import { headOfJob, type JobHead } from '../shared/job-columns.ts';
-import { lock, type Statements } from '../shared/sql/statements.ts';
-import { hasClaim } from './job-rows.ts';
+} from './job-rows.ts';
 import { type ClaimRef, runningRuns, type StartedRunRow } from './runs.ts';
 import { workersById } from './workers.ts';
 

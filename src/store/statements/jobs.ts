@@ -108,7 +108,7 @@ function reads(db: Statements) {
     mergeData: async (id: number, patch: string) => {
       const row = await db.first<{ data: string }>(`select data from jobs where id = ? ${locked(db)}`, [id]);
       if (row === undefined) return patch;
-      return (await import('./merge-json.ts')).mergeJson(row.data, patch);
+      return (await import('../../system/base/exact-json.ts')).mergeJson(row.data, patch);
     },
   };
 }

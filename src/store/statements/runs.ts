@@ -12,6 +12,7 @@ import {
   type RunStart,
   Sample,
   type ScriptNumber,
+  ScriptNumbers,
   startColumns,
   toHistory,
   wholeColumns,
@@ -23,7 +24,6 @@ import { tables } from '../tables.ts';
 import type { Outcome } from '../words.ts';
 import { LateRows } from './counted.ts';
 import type { Deviation, MeasuredRun } from './monitor/usual.ts';
-import { ScriptNumbers } from './script-numbers.ts';
 
 /** By what a claim is known to whoever settles it. */
 export interface ClaimRef {

@@ -1,10 +1,9 @@
 import { DAY_MS } from '../../system/base/values.ts';
 import type { JobRow } from '../schema.ts';
-import { MOST_COUNTED } from '../shared/claims.ts';
 import { matching } from '../shared/sql/dialect.ts';
 import { addRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import { jobColumns, nextNumber, type RowChange, updateJobs } from './job-rows.ts';
+import { jobColumns, MOST_COUNTED, nextNumber, type RowChange, updateJobs } from './job-rows.ts';
 import type { ClaimRef } from './runs.ts';
 
 /** A script's one row in `jobs`; of one that runs on every host, that of one of them. */

@@ -30,7 +30,7 @@ export function memberOf(json: ExactJson, key: string): ExactJson | undefined {
 }
 
 /** The texts of an object's keys. If a key occurs twice, the last one counts. */
-export function membersOf({ text }: ExactJson): Map<string, ExactJson> {
+function membersOf({ text }: ExactJson): Map<string, ExactJson> {
   const members = new Map<string, ExactJson>();
   let name: string | null = null;
   let depth = 0;
@@ -102,4 +102,27 @@ function indent(text: string, margin: string): string {
     line = line.slice(0, -2);
     return line + word;
   });
+}
+
+/**
+ * Merges JSON by RFC 7396; numbers stay as they are written.
+ *
+ * @throws {SyntaxError} if one of them is none
+ */
+export function mergeJson(target: string, patch: string): string {
+  return merge(parseExactly(target) ?? undefined, parseExactly(patch) ?? nothing).text;
+}
+
+const nothing = new ExactJson('null');
+const isObject = ({ text }: ExactJson): boolean => text.startsWith('{');
+
+function merge(target: ExactJson | undefined, patch: ExactJson): ExactJson {
+  if (!isObject(patch)) return patch;
+  const merged = target !== undefined && isObject(target) ? membersOf(target) : new Map<string, ExactJson>();
+  for (const [name, value] of membersOf(patch)) {
+    if (value.text === nothing.text) merged.delete(name);
+    else merged.set(name, merge(merged.get(name), value));
+  }
+  const members = [...merged].map(([name, { text }]) => `${JSON.stringify(name)}:${text}`);
+  return new ExactJson(`{${members.join(',')}}`);
 }

@@ -22,12 +22,18 @@ function readMachine(root: string): number | null {
 
 /** Each group on the way to the top can have its own limit. */
 function readControlGroups(root: string): (number | null)[] {
-  const lines = (readText(root, 'proc/self/cgroup') ?? '').split('\n');
-  return lines.flatMap((line) => {
+  return listGroups(root).flatMap(({ controllers, folders }) => {
+    const version = versions.find((each) => each.isMeant(controllers));
+    return version === undefined ? [] : folders.map((each) => readRoom(root, join(version.folder, each), version));
+  });
+}
+
+/** The control groups of this process, with their folders and those above them, below that of the controllers. */
+function listGroups(root: string): { readonly controllers: readonly string[]; readonly folders: readonly string[] }[] {
+  const lines = (readText(root, 'proc/self/cgroup') ?? '').split('\n').filter((line) => line !== '');
+  return lines.map((line) => {
     const [, controllers = '', path = '/'] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-    const version = versions.find((each) => each.isMeant(controllers.split(',')));
-    if (version === undefined || line === '') return [];
-    return listAncestors(path).map((each) => readRoom(root, join(version.folder, each), version));
+    return { controllers: controllers.split(','), folders: listAncestors(path) };
   });
 }
 
@@ -98,4 +104,38 @@ function readPss(pid: number): number | null {
     // The process has ended since it was listed, so it has no memory.
     return ['ESRCH', 'ENOENT'].includes((error as NodeJS.ErrnoException).code ?? '') ? 0 : null;
   }
+}
+
+/**
+ * How many processors the control groups of this process may use at the same time: 0.5 is half of one. Other limits of
+ * a host, such as CloudLinux's, are invisible here.
+ *
+ * @returns null: no limit, or an unknown one
+ */
+export function readCpuLimit(root = ROOT): number | null {
+  const limits = listGroups(root).flatMap(({ controllers, folders }) => {
+    if (controllers[0] === '') return folders.map((folder) => readQuota(root, join('sys/fs/cgroup', folder)));
+    if (!controllers.includes('cpu')) return [];
+    return [`sys/fs/cgroup/${controllers}`, 'sys/fs/cgroup/cpu']
+      .flatMap((mount) => folders.map((folder) => join(mount, folder)))
+      .map((folder) => readOldQuota(root, folder));
+  });
+  const known = limits.filter((limit) => limit !== null);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
+/** https://docs.kernel.org/admin-guide/cgroup-v2.html: "max 100000"; "50000 100000" is half a processor. */
+function readQuota(root: string, folder: string): number | null {
+  return toLimit(...((readText(root, join(folder, 'cpu.max')) ?? '').trim().split(' ') as [string, string?]));
+}
+
+function readOldQuota(root: string, folder: string): number | null {
+  const period = readText(root, join(folder, 'cpu.cfs_period_us')) ?? undefined;
+  return toLimit(readText(root, join(folder, 'cpu.cfs_quota_us')) ?? '', period);
+}
+
+/** -1 and "max" mean no limit. */
+function toLimit(quota: string, period = ''): number | null {
+  const limit = Number.parseInt(quota, 10) / Number.parseInt(period, 10);
+  return limit > 0 && Number.isFinite(limit) ? limit : null;
 }

@@ -2,8 +2,6 @@ import type { Store, StoreSession } from '../../store/store.ts';
 import { now } from '../../system/base/clock.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { BEAT_MS, LEASE_MS } from '../recovery/tier-lock.ts';
-import type { WorkerEvents } from './events.ts';
-import type { StopRequest } from './stop.ts';
 
 export type Heartbeat = ReturnType<typeof startHeartbeat>;
 
@@ -14,8 +12,8 @@ const MARGIN_MS = 5_000;
 const JITTER = 0.2;
 
 interface Caller {
-  readonly stop: StopRequest;
-  readonly events: WorkerEvents;
+  readonly stop: { startNothing(reason: string): void };
+  readonly events: { emit(event: 'problem', sentence: string): unknown };
 }
 
 interface Beating {

@@ -1,4 +1,8 @@
+import { EventEmitter } from 'node:events';
 import type { Script, Tier } from '../../discovery/script.ts';
+import type { RunEnd } from '../../execution/result/result.ts';
+import type { UnsentMail } from '../../monitor/alert/deliver.ts';
+import type { PrintedIncident } from '../../monitor/alert/tell.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { slotOf } from '../../schedule/period.ts';
 import type { Runner } from '../../settings/settings.ts';
@@ -9,9 +13,7 @@ import { clockOffsetMs } from '../../system/base/clock.ts';
 import { identifyProcess } from '../../system/process/identity.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerRequest } from '../recovery/tier-lock.ts';
-import type { WorkerEvents } from './events.ts';
 import type { Heartbeat } from './heartbeat.ts';
-import type { StopRequest } from './stop.ts';
 
 /** How long one call of the runner may take, over all its passes. */
 export interface Budget {
@@ -98,4 +100,133 @@ export async function finishWorker(call: Invocation, store: Store, workerId: num
   const end = { state: 'finished', at: runner.now(), reason: stop.reason } as const;
   // The log is closed before this end is reported to anybody, and closing writes it to the disk.
   await store.transaction((session) => session.workers.end(workerId, end), 'soon');
+}
+
+/** How scripts that were not started are treated: left to the next pass of any tier, or cancelled. */
+type Rest = 'defer' | 'cancel';
+
+/** `replaced`: the package or Node was, so that no script can begin. */
+type StopCause = 'replaced';
+
+/** The reason why no further script may start; the first reason stays. */
+export interface StopRequest {
+  /** Null while work may go on. */
+  readonly reason: string | null;
+  /** What the reason is about, where somebody asks; null: anything else. */
+  readonly cause: StopCause | null;
+  readonly rest: Rest;
+  /** Whether someone else asked for the stop, as by a signal: then other ends at that time may have the same cause. */
+  readonly isTold: boolean;
+  /** Aborted as soon as there is a reason, so that all waits for work end. */
+  readonly noMore: AbortSignal;
+  /** Aborted when running scripts must end, too. */
+  readonly signal: AbortSignal;
+  /** Aborted when running scripts must end at once. */
+  readonly kill: AbortSignal;
+  /** Starts nothing more; running scripts finish. */
+  startNothing(reason: string, cause?: StopCause): void;
+  /** Like `startNothing`, at someone else's request. */
+  finish(reason: string): void;
+  /** Ends running scripts, and starts nothing more. */
+  endAll(reason: string, rest: Rest): void;
+  /** Ends running scripts at once, by SIGKILL. */
+  killAll(): void;
+}
+
+export function createStopRequest(): StopRequest {
+  const controller = new AbortController();
+  const killer = new AbortController();
+  const closing = new AbortController();
+  const state = {
+    reason: null as string | null,
+    cause: null as StopCause | null,
+    rest: 'defer' as Rest,
+    isTold: false,
+    noMore: closing.signal,
+    signal: controller.signal,
+    kill: killer.signal,
+    startNothing(reason: string, cause?: StopCause): void {
+      if (state.reason === null) Object.assign(state, { reason, cause: cause ?? null });
+      closing.abort();
+    },
+    finish(reason: string): void {
+      state.isTold = true;
+      state.startNothing(reason);
+    },
+    endAll(reason: string, rest: Rest): void {
+      state.finish(reason);
+      state.rest = rest;
+      controller.abort();
+    },
+    killAll: () => killer.abort(),
+  };
+  return state;
+}
+
+export interface PassStarted {
+  readonly tier: string;
+  /** The scripts that it will run. */
+  readonly scripts: readonly string[];
+  /** Whether the tier contains any script. */
+  readonly hasScripts: boolean;
+  /**
+   * The usual duration of a script's last successful runs in milliseconds; null: none, or the log cannot be read.
+   * Absent: no log.
+   */
+  readonly usualDurationMs?: (script: string) => Promise<number | null>;
+}
+
+interface PassSkipped {
+  readonly tier: string;
+  /** "another pass of hourly is running: pid 4711 on web3, since …" */
+  readonly reason: string;
+}
+
+interface PassFinished {
+  readonly tier: string;
+}
+
+export interface RunStarted {
+  /** The key that names its files, by which its output is found while it runs. */
+  readonly key: string;
+  readonly script: string;
+  /** The file of its output until its end is recorded; null: jobs before and after it write to the same file. */
+  readonly output: string | null;
+}
+
+export interface RunFinished extends Omit<RunStarted, 'output'> {
+  /** Its number in the log; null: not in the log, or not yet. */
+  readonly runId: number | null;
+  /** The number of a job of the queue; null: the run of a script. */
+  readonly jobId: number | null;
+  readonly end: RunEnd;
+  /** When a failed run is tried again; null: never, or not known yet. */
+  readonly nextTryAt: number | null;
+}
+
+/** The events of a pass; the terminal and the summary for cron's mail listen to them. */
+interface WorkerEventMap {
+  'pass-skipped': [PassSkipped];
+  'pass-started': [PassStarted];
+  'run-started': [RunStarted];
+  'run-finished': [RunFinished];
+  /** One sentence about a problem that needs a person: the log is lost, or was quarantined. */
+  problem: [string];
+  /** One sentence that says why something does not run now: it still runs, or is left to the next pass. */
+  deferred: [string];
+  /** One sentence about a problem that does not stop the pass. */
+  warning: [string];
+  'pass-finished': [PassFinished];
+  /** Nothing runs any more, and no lock is held. The log is closed only after the promises that listeners add. */
+  closing: [Promise<unknown>[]];
+  /** The incidents to print for cron's mail; they are computed only if there is a listener. */
+  incidents: [readonly PrintedIncident[]];
+  /** An alert that a mail channel could not send. */
+  unsent: [UnsentMail];
+}
+
+export type WorkerEvents = EventEmitter<WorkerEventMap>;
+
+export function createWorkerEvents(): WorkerEvents {
+  return new EventEmitter<WorkerEventMap>();
 }

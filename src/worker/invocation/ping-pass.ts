@@ -5,8 +5,7 @@ import { type Ping, type QueuedPing, sendPing } from '../../monitor/alert/channe
 import type { Store } from '../../store/store.ts';
 import { isFailure } from '../../store/words.ts';
 import { printable } from '../../system/base/text.ts';
-import type { PassStarted, RunFinished, RunStarted } from './events.ts';
-import type { Invocation, TierRequest } from './invocation.ts';
+import type { Invocation, PassStarted, RunFinished, RunStarted, TierRequest } from './invocation.ts';
 import { ifLogAllows } from './with-store.ts';
 
 interface PingedCall extends Invocation {

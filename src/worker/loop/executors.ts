@@ -10,13 +10,12 @@ import type { NewWorker } from '../../store/statements/workers.ts';
 import type { ChangeWatch } from '../../store/store.ts';
 import { readTreeUsage } from '../../system/process/tree.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
-import { asRecorded } from './each-run.ts';
-import { type LeaseHeartbeat, renewLeases } from './leases.ts';
 import { hasRoomToSpareOf, type waitForRoom } from './limits.ts';
+import { asRecorded } from './loop.ts';
 import { createFileWatch, createPace, createWorkLimits, type WorkLimits, type WorkRequest } from './queue-limits.ts';
 import { createSelector, type HandlerRun, QueueRecorder } from './queue-recorder.ts';
 import type { EndedRun } from './recorder.ts';
-import { createRunStop, type HandlerEquipment } from './run-handlers.ts';
+import { createRunStop, type HandlerEquipment, type LeaseHeartbeat, renewLeases } from './run-handlers.ts';
 
 /** The equipment of a worker, until it is closed. */
 interface Equipped {

@@ -1,8 +1,7 @@
 import { statSync } from 'node:fs';
 import prettyMilliseconds from 'pretty-ms';
 import { sleepUntil } from '../../system/base/clock.ts';
-import type { StoreInvocation } from '../invocation/invocation.ts';
-import type { StopRequest } from '../invocation/stop.ts';
+import type { StopRequest, StoreInvocation } from '../invocation/invocation.ts';
 
 /** Whether a worker may take more jobs. */
 export type WorkLimits = ReturnType<typeof createWorkLimits>;

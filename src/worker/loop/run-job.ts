@@ -6,7 +6,7 @@ import { describeNoFiles } from '../../execution/start/start-failure.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import type { Admission, Invocation } from '../invocation/invocation.ts';
-import { asRecorded, createProgressReport, requestOfEach, stopIfReplaced } from './each-run.ts';
+import { asRecorded, createProgressReport, requestOfEach, stopIfReplaced } from './loop.ts';
 import type { PassRecorder } from './pass-recorder.ts';
 import type { EndedRun } from './recorder.ts';
 import type { KnownHistory, ScriptHistory, ScriptRun } from './script-recorder.ts';

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProbeResult } from '../../child/contract.ts';
 import { FILE_CLOCK_STEP_MS } from '../../child/files.ts';
+import { discoverNames } from '../../discovery/folder.ts';
 import { withoutParameters } from '../../discovery/script.ts';
 import { describeScriptError, fieldsOf, readNodeWords } from '../../execution/result/handler-reply.ts';
 import { keepOutput } from '../../execution/result/output.ts';
@@ -20,7 +21,9 @@ import type { WorkerRow } from '../../store/schema.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { RunStart } from '../../store/shared/run-rows.ts';
 import type { ClaimOfWorker } from '../../store/statements/claims.ts';
+import { machinesOf } from '../../store/statements/registers.ts';
 import type { Store } from '../../store/store.ts';
+import { now } from '../../system/base/clock.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
@@ -36,7 +39,7 @@ import {
 import { signalGroup } from '../../system/process/tree.ts';
 import { seenFrom } from './needed.ts';
 import { findHostProcess, findRunProcess, findServingProcess, isProcessOfRun } from './sweep.ts';
-import { checkWorker, isElsewhere, markCrashed } from './tier-lock.ts';
+import { checkWorker, isElsewhere, isLeaseOver, markCrashed } from './tier-lock.ts';
 
 /** Ends the rows of workers that count as working although their process is gone. */
 export async function markDeadWorkers(store: Store, state: StateFolder, at: number): Promise<void> {
@@ -104,7 +107,9 @@ interface Rescued {
  */
 export async function findLostRuns(store: Store, state: StateFolder, at: number): Promise<readonly LostRun[]> {
   const ended = await store.claims.ofEndedWorkers();
-  const left = ended.some(({ worker }) => isElsewhere(worker)) ? await withoutOthers(store, state, ended) : ended;
+  const left = ended.some(({ worker }) => isElsewhere(worker))
+    ? await leftToUs(store, dirname(state.path), ended)
+    : ended;
   if (left.length === 0) return [];
   const ledgers = readLedgers(state);
   const lost: LostRun[] = [];
@@ -124,15 +129,6 @@ export async function findLostRuns(store: Store, state: StateFolder, at: number)
 /** A job in any other state was moved on by others: its worker's claim is free. */
 function isOpen({ job: { state } }: ClaimOfWorker): boolean {
   return state === 'claimed' || state === 'running';
-}
-
-async function withoutOthers(
-  store: Store,
-  { path }: StateFolder,
-  claims: readonly ClaimOfWorker[],
-): Promise<readonly ClaimOfWorker[]> {
-  const { leftToUs } = await import('./take-over.ts');
-  return await leftToUs(store, dirname(path), claims);
 }
 
 /** When a claimed job's run began, by the files that it left; null: it has not begun. */
@@ -368,4 +364,29 @@ async function keepLostOutput(path: string, { maxOutputBytes: maxBytes, masker }
   } finally {
     closeSync(fd);
   }
+}
+
+/** A machine not seen for this long will not come soon to judge its own runs. */
+const RECENT_MS = 86_400_000;
+
+/**
+ * Selects the claims of ended workers that this machine must settle: its own ones, and those of a silent machine. A
+ * silent machine's script is left out if only other machines have it, because its tags decide what follows a crash.
+ */
+async function leftToUs(
+  store: Store,
+  root: string,
+  claims: readonly ClaimOfWorker[],
+): Promise<readonly ClaimOfWorker[]> {
+  const silent = claims.filter(({ worker }) => isElsewhere(worker) && isLeaseOver(worker));
+  const names = new Set(silent.flatMap(({ job }) => (job.tier === null ? [] : job.name)));
+  const seenAfter = now() - RECENT_MS;
+  const copies = names.size === 0 ? [] : await machinesOf(store.statements).copies({ names: [...names], seenAfter });
+  // The other machines may not know this machine's scripts yet.
+  const own = copies.length === 0 ? new Set() : new Set(discoverNames(root).tiers.flatMap(({ scripts }) => scripts));
+  const isOurs = ({ job, worker }: ClaimOfWorker): boolean =>
+    job.tier === null ||
+    own.has(job.name) ||
+    !copies.some(({ name, host }) => name === job.name && host !== worker.host && host !== machineName());
+  return claims.filter((claim) => !isElsewhere(claim.worker) || (silent.includes(claim) && isOurs(claim)));
 }

@@ -1,9 +1,9 @@
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { noteEnd, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import type { WorkerRow } from '../../store/schema.ts';
-import { workerOf } from '../../store/shared/claims.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { SpooledEnd, SpooledRun, SpoolHeader } from '../../store/spool/read.ts';
+import { workerOf } from '../../store/statements/job-rows.ts';
 import type { ClaimRef } from '../../store/statements/runs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 

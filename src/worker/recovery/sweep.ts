@@ -8,8 +8,8 @@ import type { Runner } from '../../settings/settings.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import type { Store } from '../../store/store.ts';
 import { listNames } from '../../system/base/values.ts';
+import { TRY_PREFIX } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { TRY_PREFIX } from '../../system/place/usable.ts';
 import { readStatFields } from '../../system/process/identity.ts';
 import { listPids, readVariables } from '../../system/process/tree.ts';
 

@@ -9,7 +9,7 @@ import { readMetrics } from '../../../src/monitor/metrics/read-metrics.ts';
 import { renderCosts } from '../../../src/report/terminal/metrics.ts';
 import { createPalette, type Screen } from '../../../src/report/terminal/screen.ts';
 import { createClock } from '../../../src/report/text/clock.ts';
-import type { RunFinished } from '../../../src/worker/invocation/events.ts';
+import type { RunFinished } from '../../../src/worker/invocation/invocation.ts';
 import type { PlannedRun } from '../../../src/worker/pass/plan-pass.ts';
 import { callAt, cronEnv } from '../../support/command.ts';
 import { makeFakeCrontab } from '../../support/root.ts';

@@ -5,9 +5,12 @@ import { expect, test, vi } from 'vitest';
 import { discover } from '../../../src/discovery/discover.ts';
 import type { Tier } from '../../../src/discovery/script.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
-import { createWorkerEvents } from '../../../src/worker/invocation/events.ts';
-import { describeWorker } from '../../../src/worker/invocation/invocation.ts';
-import { createStopRequest, type StopRequest } from '../../../src/worker/invocation/stop.ts';
+import {
+  createStopRequest,
+  createWorkerEvents,
+  describeWorker,
+  type StopRequest,
+} from '../../../src/worker/invocation/invocation.ts';
 import { runExecutors } from '../../../src/worker/loop/loop.ts';
 import { PassRecorder } from '../../../src/worker/loop/pass-recorder.ts';
 import { workOff } from '../../../src/worker/loop/script-executor.ts';

@@ -5,7 +5,7 @@ import { faultNames, measureDetection, rowOf, shapes } from '../../../bench/usua
 import { findSlowRuns } from '../../../src/checks/scripts.ts';
 import type { FinishedRun } from '../../../src/store/schema.ts';
 import type { RunEnding } from '../../../src/store/shared/run-rows.ts';
-import { findUsual } from '../../../src/store/statements/monitor/judge-run.ts';
+import { findUsual } from '../../../src/store/statements/monitor/compare-runs.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { makeFinishedRun } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readCpuLimit } from '../../../src/system/process/cpu-limit.ts';
+import { readCpuLimit } from '../../../src/system/process/memory.ts';
 import { inRoot } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { writeLog } from '../../support/written-log.ts';

@@ -3,7 +3,7 @@ import { claimJobs } from '../../../src/queue/claim/claim.ts';
 import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { jobListsOf } from '../../../src/store/statements/list-jobs.ts';
-import { renewLeases } from '../../../src/worker/loop/leases.ts';
+import { renewLeases } from '../../../src/worker/loop/run-handlers.ts';
 import { startQueueWorker } from '../../../src/worker/pass/work-queue.ts';
 import { holdLog } from '../../support/faults/faults.ts';
 import { queryLog } from '../../support/log.ts';

@@ -4,9 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { readSpool } from '../../../src/store/spool/read.ts';
-import { createFallbackStateFolder, fallbackStateFoldersOf } from '../../../src/system/place/fallback.ts';
+import {
+  createFallbackStateFolder,
+  fallbackStateFoldersOf,
+  usableStateFolder,
+} from '../../../src/system/place/fallback.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
-import { usableStateFolder } from '../../../src/system/place/usable.ts';
 import { startCommand } from '../../support/command.ts';
 import { makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
 import { queryLog } from '../../support/log.ts';

@@ -17,6 +17,7 @@ import {
   createFallbackStateFolder,
   fallbackStateFoldersOf,
   trustedFallbacksOf,
+  usableStateFolder,
 } from '../../../src/system/place/fallback.ts';
 import {
   createStateFolder,
@@ -27,7 +28,6 @@ import {
   type StateFolder,
   stateFolderOf,
 } from '../../../src/system/place/state-folder.ts';
-import { usableStateFolder } from '../../../src/system/place/usable.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** The first place that is tried where `.runner/` cannot be written. */

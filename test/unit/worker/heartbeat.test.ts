@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { Store } from '../../../src/store/store.ts';
 import { clockOffsetMs, commandClock, now } from '../../../src/system/base/clock.ts';
-import { createWorkerEvents } from '../../../src/worker/invocation/events.ts';
 import { startHeartbeat } from '../../../src/worker/invocation/heartbeat.ts';
-import { createStopRequest } from '../../../src/worker/invocation/stop.ts';
+import { createStopRequest, createWorkerEvents } from '../../../src/worker/invocation/invocation.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

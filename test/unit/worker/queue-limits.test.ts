@@ -2,7 +2,7 @@ import { renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createStopRequest } from '../../../src/worker/invocation/stop.ts';
+import { createStopRequest } from '../../../src/worker/invocation/invocation.ts';
 import { createAdaptiveLimit, createFileWatch, createPace } from '../../../src/worker/loop/queue-limits.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createStopRequest } from '../../../src/worker/invocation/stop.ts';
+import { createStopRequest } from '../../../src/worker/invocation/invocation.ts';
 import { createWorkLimits, type WorkRequest } from '../../../src/worker/loop/queue-limits.ts';
 
 const noLimits: WorkRequest = {

@@ -5,7 +5,7 @@ import { type ActivityPlace, activityRecord, selectActivity } from '../../../rep
 import { describeEvent } from '../../../report/text/words.ts';
 import { record, shown } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
-import { readCpuLimit } from '../../../system/process/cpu-limit.ts';
+import { readCpuLimit } from '../../../system/process/memory.ts';
 import type { LiveSite } from '../../site.ts';
 import {
   answer,

@@ -15,7 +15,7 @@ import {
   splitAtPlaceholders,
   toInput,
 } from '../engine.ts';
-import { migrationsOf } from '../migrations.ts';
+import { migrationsOf } from '../migrate.ts';
 
 const failures: ServerEngine['failures'] = [
   ['conflict', /^(ER_LOCK_DEADLOCK|ER_LOCK_WAIT_TIMEOUT|ER_CHECKREAD)$/],
