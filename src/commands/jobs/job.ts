@@ -3,7 +3,7 @@ import type { Job } from '../../queue/api.ts';
 import { QueueError } from '../../queue/errors.ts';
 import { type VerbName, verbNames, verbOf } from '../../queue/settle/verbs.ts';
 import { formatJson } from '../../report/json.ts';
-import { jobRecord, jobStoryToJson, readStory } from '../../report/model/jobs.ts';
+import { jobRecord, jobStoryRecord, readStory } from '../../report/model/jobs.ts';
 import { renderJob } from '../../report/terminal/jobs.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
 import { createClock } from '../../report/text/clock.ts';
@@ -123,7 +123,9 @@ function isJobNumber(word: string): boolean {
 async function showJob(context: CommandContext, id: number, options: JobOptions): Promise<void> {
   const text = await withLog(context, options.root, async (site) => {
     const story = await readStory(site, id);
-    return options.json ? formatJson(jobStoryToJson(story)) : renderJob(story, createScreen(context));
+    return options.json
+      ? formatJson(jobStoryRecord.toJson({ ...story.job, ...story }))
+      : renderJob(story, createScreen(context));
   });
   await print(context, text);
 }

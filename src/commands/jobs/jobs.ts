@@ -8,7 +8,7 @@ import {
   noJobs,
   readJobs,
   readUpcoming,
-  upcomingToJson,
+  upcomingJobRecord,
 } from '../../report/model/jobs.ts';
 import { renderJobCounts, renderJobs, renderJobTotals, renderUpcoming } from '../../report/terminal/jobs.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
@@ -77,6 +77,6 @@ async function describeUpcoming(store: Store | null, { context, pattern, upcomin
   const query = { pattern, limit, nowMs: context.now() };
   const upcoming = store === null ? [] : await readUpcoming(store, query);
   return json
-    ? formatJson({ upcoming: upcoming.map(upcomingToJson) })
+    ? formatJson({ upcoming: upcoming.map(upcomingJobRecord.toJson) })
     : renderUpcoming(upcoming, createScreen(context));
 }

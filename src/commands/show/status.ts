@@ -5,7 +5,7 @@ import type { Site } from '../../discovery/site.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { discoveryToJson, formatJson, whyToJson } from '../../report/json.ts';
 import { type NextTime, readAllUpcoming, readNextTimes, upcomingRecord } from '../../report/model/next-times.ts';
-import { readStatus, statusToJson } from '../../report/model/status.ts';
+import { readStatus, statusRecord, withFigures } from '../../report/model/status.ts';
 import { renderWhy } from '../../report/terminal/findings.ts';
 import { renderUpcomingTimes } from '../../report/terminal/next-times.ts';
 import { renderList } from '../../report/terminal/overview.ts';
@@ -40,7 +40,7 @@ async function describeStatus(
     if (json) return formatJson({ upcoming: next.map(upcomingRecord.toJson) });
     return renderUpcomingTimes(next, createScreen(context));
   }
-  return json ? formatJson(statusToJson(status)) : renderStatus(status, createScreen(context));
+  return json ? formatJson(statusRecord.toJson(withFigures(status))) : renderStatus(status, createScreen(context));
 }
 
 /** Without this, what waits would look as if it were only a matter of time. */

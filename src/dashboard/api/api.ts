@@ -13,14 +13,14 @@ import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
 import { addEventRoutes } from './events.ts';
-import { addActivityRoutes } from './read/activity.ts';
-import { addJobRoutes } from './read/jobs.ts';
-import { addMonitorRoutes } from './read/monitor.ts';
-import { addOverviewRoutes } from './read/overview.ts';
-import { addOutputRoute, addRunRoutes } from './read/runs.ts';
-import { addScriptRoutes } from './read/scripts.ts';
-import { addSettingsRoutes } from './read/settings.ts';
-import { addTierRoutes } from './read/tiers.ts';
+import { activityViews } from './read/activity.ts';
+import { jobViews } from './read/jobs.ts';
+import { addPrometheusRoute, monitorViews } from './read/monitor.ts';
+import { overviewViews } from './read/overview.ts';
+import { addOutputRoute, runViews } from './read/runs.ts';
+import { scriptViews } from './read/scripts.ts';
+import { settingsViews } from './read/settings.ts';
+import { tierViews } from './read/tiers.ts';
 import {
   type Access,
   type Api,
@@ -60,19 +60,13 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
       'The cookie that POST /api/session sets. Requests that change something also need the header X-CSRF-Token.',
   });
   addSessionRoutes(api, answerRefusal);
-  addOverviewRoutes(api);
+  for (const add of overviewViews) add(api);
   addClaimRoutes(api);
   addJobChangeRoutes(api);
   addSiteChangeRoutes(api);
   addEventRoutes(api);
-  addScriptRoutes(api);
-  addRunRoutes(api);
-  addOutputRoute(api);
-  addJobRoutes(api);
-  addTierRoutes(api);
-  addActivityRoutes(api);
-  addMonitorRoutes(api);
-  addSettingsRoutes(api);
+  for (const add of [...scriptViews, ...runViews, addOutputRoute, ...jobViews, ...tierViews]) add(api);
+  for (const add of [...activityViews, ...monitorViews, addPrometheusRoute, ...settingsViews]) add(api);
   api.get('/api/openapi.json', demand('read'), (c) => c.json(apiDocument(api, site.version)));
   api.notFound(() => answerProblem(404, { detail: 'There is nothing at this address.' }));
   api.onError((error, c) => {

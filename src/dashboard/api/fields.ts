@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import type { Context, TypedResponse } from 'hono';
 import { HTTPException } from 'hono/http-exception';
-import type { LogView, Site } from '../../discovery/site.ts';
+import type { Site } from '../../discovery/site.ts';
 import { formatJsonLine } from '../../report/json.ts';
 import { EXPECTED_TIME, type OpenWindow, readTimeSpan } from '../../report/text/filters.ts';
 import { type Fields, type RecordOf, record, shown } from '../../system/base/record.ts';
@@ -109,13 +109,15 @@ export const pageFields = (most: number, usual: number) => ({
   cursor: oneText.max(200).optional().openapi({ description: '`next` of the previous answer' }),
 });
 
-/**
- * A page of a list, of which one item more was read than was asked for: whether that is there tells whether there are
- * more.
- */
-export function cutPage<T>(found: readonly T[], limit: number, placeOf: (last: T) => readonly number[]) {
+/** A page of a list, of which one item more is read than was asked for: that tells whether there are more. */
+export async function readPage<T>(
+  limit: number,
+  select: (limit: number) => Promise<readonly T[]>,
+  placeOf: (last: T) => readonly number[],
+) {
+  const found = await select(limit + 1);
   const last = found.length > limit ? found[limit - 1] : undefined;
-  return { shown: found.slice(0, limit), next: last === undefined ? null : writeCursor(...placeOf(last)) };
+  return { items: found.slice(0, limit), next: last === undefined ? null : writeCursor(...placeOf(last)) };
 }
 
 /** Where a list goes on: numbers of the last item, opaque to callers. */
@@ -144,9 +146,9 @@ function parse(text: string): unknown {
  *
  * @throws {HTTPException} 503, with the reason, where there is a log that cannot be read
  */
-export async function readLog<T>(site: LiveSite, use: (site: Site, view: LogView) => Promise<T>): Promise<T> {
+export async function readLog<T>(site: LiveSite, use: (site: Site) => Promise<T>): Promise<T> {
   return await site.read(async (found) => {
     if (found.problem !== null) throw new HTTPException(503, { message: found.problem });
-    return await use(found, await found.view());
+    return await use(found);
   });
 }

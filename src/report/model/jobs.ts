@@ -192,14 +192,9 @@ export const upcomingJobRecord = record('UpcomingJob', {
   repeat: shown.text.orNull,
 });
 
-export interface UpcomingRun {
+export interface UpcomingJob extends Job {
   readonly atMs: number;
-  readonly job: Job;
   readonly isExpected: boolean;
-}
-
-export function upcomingToJson({ job, ...when }: UpcomingRun) {
-  return upcomingJobRecord.toJson({ ...job, ...when });
 }
 
 interface UpcomingQuery {
@@ -209,14 +204,14 @@ interface UpcomingQuery {
 }
 
 /** The next times of jobs that wait, and the further ones of those that repeat, in the order of time. */
-export async function readUpcoming(store: StoreSession, query: UpcomingQuery): Promise<UpcomingRun[]> {
+export async function readUpcoming(store: StoreSession, query: UpcomingQuery): Promise<UpcomingJob[]> {
   const { nowMs } = query;
   const candidates = (await selectNext(store, query)).map(toUpcoming);
   for (const job of await selectRunningRepeaters(store, query)) {
     const startedMs = job.startedAt?.getTime() ?? nowMs;
     candidates.push(...(await followingRun({ ...toUpcoming(job), atMs: startedMs }, nowMs)));
   }
-  const upcoming: UpcomingRun[] = [];
+  const upcoming: UpcomingJob[] = [];
   while (upcoming.length < query.limit) {
     const next = takeEarliest(candidates);
     if (next === null) break;
@@ -229,30 +224,26 @@ export async function readUpcoming(store: StoreSession, query: UpcomingQuery): P
 }
 
 /** With the time that the rule gave for it, from which the next one may be counted. */
-interface Candidate extends UpcomingRun {
+interface Candidate extends UpcomingJob {
   readonly scheduledMs: number;
 }
 
 function toUpcoming(job: Job): Candidate {
   const atMs = job.runAt.getTime();
-  return { atMs, scheduledMs: job.scheduledFor?.getTime() ?? atMs, job, isExpected: false };
+  return { ...job, atMs, scheduledMs: job.scheduledFor?.getTime() ?? atMs, isExpected: false };
 }
 
 function takeEarliest(candidates: Candidate[]): Candidate | null {
-  const [first] = candidates.toSorted((one, other) => one.atMs - other.atMs || one.job.id - other.job.id);
+  const [first] = candidates.toSorted((one, other) => one.atMs - other.atMs || one.id - other.id);
   if (first === undefined) return null;
   candidates.splice(candidates.indexOf(first), 1);
   return first;
 }
 
 /** None of a job that does not repeat, and of a rule that gives no further time. */
-async function followingRun(
-  { atMs: started, scheduledMs: scheduled, job }: Candidate,
-  finished: number,
-): Promise<Candidate[]> {
-  const next = await nextTimeOf(job, { scheduled, started, finished });
-  if (next === null) return [];
-  return [{ atMs: next.runAt, scheduledMs: next.scheduledFor, job, isExpected: true }];
+async function followingRun(job: Candidate, finished: number): Promise<Candidate[]> {
+  const next = await nextTimeOf(job, { scheduled: job.scheduledMs, started: job.atMs, finished });
+  return next === null ? [] : [{ ...job, atMs: next.runAt, scheduledMs: next.scheduledFor, isExpected: true }];
 }
 
 /** Whatever is beyond these comes after them, repeated or not. */
@@ -312,15 +303,11 @@ export const jobStoryRecord = record('JobStory', {
   activity: shown.list(field.one(jobActivityRecord)),
 });
 
-export function jobStoryToJson({ job, hold: pause, ...rest }: JobStory) {
-  return jobStoryRecord.toJson({ ...job, pause, ...rest });
-}
-
 /** What became of a job besides what its row tells. */
 export interface JobStory {
   readonly job: Job;
   /** What keeps it from being run; null: nothing does. */
-  readonly hold: Pause | null;
+  readonly pause: Pause | null;
   readonly children: readonly JobChild[];
   /** Newest first. */
   readonly runs: readonly RunRecord[];
@@ -349,7 +336,7 @@ export async function readStory(
   const view = await site.view();
   return {
     job: asFound(job, await findLostClaims(store, nowMs)),
-    hold: findHold(await site.pauses(), job),
+    pause: findHold(await site.pauses(), job),
     children: await selectChildren(view, id, MOST_CHILDREN),
     runs: await selectRunsOfJob(view, id, MOST_RUNS),
     activity: (await selectActivity(view, { jobId: id, order: 'newest', limit: MOST_ACTIVITY })).toReversed(),

@@ -146,8 +146,8 @@ export async function readAllUpcoming(
   );
   const { readUpcoming } = await import('./jobs.ts');
   const runs = store === null ? [] : await readUpcoming(store, { pattern: '*', limit, nowMs });
-  const jobs = runs.map(({ atMs, job }): Upcoming => {
-    return { ...none, atMs, kind: 'job', name: job.name, id: job.id, rule: job.repeat };
+  const jobs = runs.map(({ atMs, name, id, repeat: rule }): Upcoming => {
+    return { ...none, atMs, kind: 'job', name, id, rule };
   });
   return [...calls, ...scripts, ...jobs].toSorted((one, other) => one.atMs - other.atMs).slice(0, limit);
 }

@@ -120,13 +120,13 @@ export interface Status extends Omit<Values<typeof statusRecord>, 'queue'> {
   readonly queue: QueueStatus;
 }
 
-/** `runner status --json`, as docs/json.md describes it. */
-export function statusToJson(status: Status) {
+/** Of a log that cannot be read no number is known. */
+export function withFigures(status: Status) {
   const { counts, workers, idleWorkers, ...lists } = status.queue;
   const figures = { ...counts, workers, idleWorkers };
   const unknown = Object.fromEntries(Object.keys(figures).map((name) => [name, null]));
   const queue = { ...lists, ...figures, ...(status.isLogUnread ? unknown : {}) };
-  return statusRecord.toJson({ ...status, queue });
+  return { ...status, queue };
 }
 
 /** Whether there is anything to tell. */

@@ -5,7 +5,7 @@ import { writeExactly } from '../../system/base/exact-json.ts';
 import { countOf, formatCount, formatDuration, UNKNOWN } from '../../system/base/format.ts';
 import { firstLine, printable, printableLine, withInstants } from '../../system/base/text.ts';
 import type { Activity, JobActivity } from '../model/activity.ts';
-import type { JobChild, JobList, JobStory, UpcomingRun } from '../model/jobs.ts';
+import type { JobChild, JobList, JobStory, UpcomingJob } from '../model/jobs.ts';
 import { describeEvent, describeWarningInColumn, findHold } from '../text/words.ts';
 import { renderRunTable } from './runs.ts';
 import type { Palette, Screen } from './screen.ts';
@@ -79,14 +79,14 @@ export function renderJob(story: JobStory, screen: Screen): string {
   return `${lines.join('\n')}\n`;
 }
 
-function factsOf({ job, hold }: JobStory, screen: Screen): Fact[] {
+function factsOf({ job, pause }: JobStory, screen: Screen): Fact[] {
   const { clock } = screen;
   const instant = (date: Date | null): string | null => (date === null ? null : clock.dateTime(date.getTime()));
   const isWaiting = job.finishedAt === null && job.state !== 'running';
   return [
     ['added', `${instant(job.createdAt)} (${clock.zone})`],
     [isWaiting ? 'due' : 'was due', instant(job.runAt)],
-    ['paused', hold && describePause(hold, screen).join(' · ')],
+    ['paused', pause && describePause(pause, screen).join(' · ')],
     ['scheduled for', instant(job.scheduledFor)],
     ['started', instant(job.startedAt)],
     ['ended', instant(job.finishedAt)],
@@ -184,7 +184,7 @@ function titled(title: string, lines: readonly string[], { palette }: Screen): s
 }
 
 /** The next times of jobs, in their order. */
-export function renderUpcoming(upcoming: readonly UpcomingRun[], screen: Screen): string {
+export function renderUpcoming(upcoming: readonly UpcomingJob[], screen: Screen): string {
   if (upcoming.length === 0) return 'No job is waiting or repeating.\n';
   const { palette, clock } = screen;
   const table = drawTable(upcomingColumns(screen), upcoming, screen);
@@ -195,7 +195,7 @@ export function renderUpcoming(upcoming: readonly UpcomingRun[], screen: Screen)
   return `${[...table, '', palette.dim(notes.join(' · '))].join('\n')}\n`;
 }
 
-function upcomingColumns({ clock, nowMs }: Screen): readonly Column<UpcomingRun>[] {
+function upcomingColumns({ clock, nowMs }: Screen): readonly Column<UpcomingJob>[] {
   return [
     {
       title: 'when',
@@ -207,12 +207,12 @@ function upcomingColumns({ clock, nowMs }: Screen): readonly Column<UpcomingRun>
       align: 'right',
       text: ({ atMs }) => (atMs <= nowMs ? 'due now' : formatDuration(roundSeconds(atMs - nowMs))),
     },
-    { title: 'job', text: ({ job }) => String(job.id), align: 'right' },
-    { title: 'name', text: ({ job }) => printableLine(job.name), shrinks: { first: 32, last: 12 }, isName: true },
+    { title: 'job', text: ({ id }) => String(id), align: 'right' },
+    { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 }, isName: true },
     {
       title: 'repeats',
       rank: 1,
-      text: ({ job }) => printableLine(job.repeat ?? ''),
+      text: ({ repeat }) => printableLine(repeat ?? ''),
       shrinks: { first: 16, last: 16 },
     },
   ];

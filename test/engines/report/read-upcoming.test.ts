@@ -15,8 +15,8 @@ async function upcomingOf(jobs: readonly NewJob[], limit: number, pattern = '*')
   const { store } = await writeLog(makeTemporaryRoot());
   await store.transaction((session) => addJobs(session, jobs, now));
   const upcoming = await readUpcoming(store, { pattern, limit, nowMs: now });
-  return upcoming.map(({ atMs, job, isExpected }) => [
-    job.name,
+  return upcoming.map(({ atMs, name, isExpected }) => [
+    name,
     (atMs - now) / MINUTE,
     ...(isExpected ? ['expected'] : []),
   ]);
@@ -65,7 +65,7 @@ test('one that runs is there with its next time, and one that only runs once is 
   await store.transaction((session) => addJobs(session, jobs, now));
   change(RUNNING, now, now + MINUTE);
   const upcoming = await readUpcoming(store, { pattern: '*', limit: 2, nowMs: now });
-  expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
+  expect(upcoming.map(({ atMs, name }) => [name, (atMs - now) / MINUTE])).toEqual([
     ['again', 60],
     ['again', 120],
   ]);
@@ -114,7 +114,7 @@ test('one that runs, or is tried again, stays in step', async () => {
   change(`${RUNNING} where name = 'runs'`, now, now + MINUTE);
   change("update jobs set state = 'retrying', ready = 0, run_at = ? where name = 'waits'", now + 5 * MINUTE);
   const upcoming = await readUpcoming(store, { pattern: '*', limit: 4, nowMs: now });
-  expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
+  expect(upcoming.map(({ atMs, name }) => [name, (atMs - now) / MINUTE])).toEqual([
     ...[
       ['waits', 5],
       ['runs', 40],
@@ -132,7 +132,7 @@ test('one that was kicked before its time goes on from its run, or from the time
   await store.transaction((session) => addJobs(session, jobs, now));
   change('update jobs set run_at = ?', now);
   const upcoming = await readUpcoming(store, { pattern: '*', limit: 4, nowMs: now });
-  expect(upcoming.map(({ atMs, job }) => [job.name, (atMs - now) / MINUTE])).toEqual([
+  expect(upcoming.map(({ atMs, name }) => [name, (atMs - now) / MINUTE])).toEqual([
     ...[
       ['finished', 0],
       ['scheduled', 0],

@@ -1,4 +1,5 @@
-import { z } from '@hono/zod-openapi';
+import type { z } from '@hono/zod-openapi';
+import type { Site } from '../../../discovery/site.ts';
 import type { ListedJob } from '../../../queue/api.ts';
 import { countJobs, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
 import { verbNames, verbsFor } from '../../../queue/settle/verbs.ts';
@@ -7,7 +8,6 @@ import {
   findLostClaims,
   jobCountRecord,
   jobStoryRecord,
-  jobStoryToJson,
   jobTotalsRecord,
   listedJobRecord,
   noJobs,
@@ -22,15 +22,12 @@ import type { Store } from '../../../store/store.ts';
 import { jobStates } from '../../../store/words.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
-import type { LiveSite } from '../../site.ts';
 import {
-  answer,
   idSchema,
   oneOf,
   pageFields,
   pageOf,
   readCursor,
-  readLog,
   readWindow,
   textSchema,
   wholeNumber,
@@ -38,8 +35,8 @@ import {
   wordsOf,
   writeCursor,
 } from '../fields.ts';
-import { type Api, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
-import { schemaOf } from '../schema-of.ts';
+import { InvalidParameter } from '../route.ts';
+import { view } from '../view.ts';
 
 const verbs = field.list(field.words(verbNames)).about('The verbs that the queue takes for it now');
 
@@ -47,44 +44,38 @@ const jobItemRecord = record('ListedJob', { ...listedJobRecord.fields, verbs });
 
 const stateWords = [...jobStates, 'ready', 'delayed'] as const;
 
-const jobsRoute = defineRoute('read', {
-  method: 'get',
+const jobQuery = {
+  ...windowFields,
+  ...pageFields(500, 500),
+  offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
+  order: oneOf(['asc', 'desc', 'next', 'soonest', 'kick']).default('desc').openapi({
+    description: 'By number; or waiting jobs in the order of processing or by time; or jobs in the order of a kick',
+  }),
+  state: wordsOf(stateWords)
+    .optional()
+    .openapi({ description: '`ready` and `delayed` cannot be combined with others' }),
+  name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
+  parent: idSchema.optional(),
+  search: textSchema.max(200, 'must be at most 200 characters').optional().openapi({
+    description: 'Exact text in data, result or reason, A to Z in either case; only with asc and desc',
+  }),
+};
+
+const jobsView = view({
   path: '/api/jobs',
   summary: 'Jobs of the queue',
-  request: {
-    query: z.strictObject({
-      ...windowFields,
-      ...pageFields(500, 500),
-      offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
-      order: oneOf(['asc', 'desc', 'next', 'soonest', 'kick']).default('desc').openapi({
-        description: 'By number; or waiting jobs in the order of processing or by time; or jobs in the order of a kick',
-      }),
-      state: wordsOf(stateWords)
-        .optional()
-        .openapi({ description: '`ready` and `delayed` cannot be combined with others' }),
-      name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
-      parent: idSchema.optional(),
-      search: textSchema.max(200, 'must be at most 200 characters').optional().openapi({
-        description: 'Exact text in data, result or reason, A to Z in either case; only with asc and desc',
-      }),
-    }),
-  },
-  responses: {
-    200: jsonResponse(
-      'Jobs',
-      schemaOf(
-        record(null, {
-          ...pageOf(jobItemRecord).fields,
-          searched: shown.integer.orNull.about(
-            'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
-          ),
-        }),
-      ),
+  query: jobQuery,
+  says: 'Jobs',
+  answers: record(null, {
+    ...pageOf(jobItemRecord).fields,
+    searched: shown.integer.orNull.about(
+      'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
     ),
-  },
+  }),
+  read: readJobPage,
 });
 
-const patternQuery = z.strictObject({ name: textSchema.default('*').openapi({ example: 'mail/*' }) });
+const patternQuery = { name: textSchema.default('*').openapi({ example: 'mail/*' }) };
 
 const { name, ...counted } = jobCountRecord.fields;
 
@@ -94,62 +85,42 @@ const dueCountRecord = record('JobCounts', {
   ...counted,
 });
 
-const countsRoute = defineRoute('read', {
-  method: 'get',
+const countsView = view({
   path: '/api/jobs/counts',
   summary: 'The number of jobs in each state, by name',
-  request: { query: patternQuery },
-  responses: {
-    200: jsonResponse('A count for each name, without parameters', schemaOf(pageOf(dueCountRecord))),
+  query: patternQuery,
+  says: 'A count for each name, without parameters',
+  answers: pageOf(dueCountRecord),
+  read: async ({ store, nowMs }, { name }) => {
+    if (store === null) return { items: [], next: null };
+    const dueSince = await readDueSince(store, nowMs);
+    const counts = await countJobs(store, name, nowMs);
+    return { items: counts.map((count) => ({ ...count, dueSinceMs: dueSince.get(count.name) ?? null })), next: null };
   },
 });
 
-const totalsRoute = defineRoute('read', {
-  method: 'get',
+const totalsView = view({
   path: '/api/jobs/totals',
   summary: 'What has happened to jobs of each name since the log began',
-  request: { query: patternQuery },
-  responses: {
-    200: jsonResponse('Totals for each name, without parameters', schemaOf(pageOf(jobTotalsRecord))),
-  },
+  query: patternQuery,
+  says: 'Totals for each name, without parameters',
+  answers: pageOf(jobTotalsRecord),
+  read: async ({ store }, { name }) => ({ items: store === null ? [] : await totalJobs(store, name), next: null }),
 });
 
-const jobRoute = defineRoute('read', {
-  method: 'get',
+const jobView = view({
   path: '/api/jobs/{id}',
   summary: 'One job with its children, its runs and its activity',
-  request: { params: z.object({ id: idSchema }), query: z.strictObject({}) },
-  responses: {
-    200: jsonResponse('The job', schemaOf(record('JobStory', { ...jobStoryRecord.fields, verbs }))),
+  params: { id: idSchema },
+  says: 'The job',
+  answers: record('JobStory', { ...jobStoryRecord.fields, verbs }),
+  read: async (site, { id }, { readJob }) => {
+    const story = await readStory(site, id, readJob);
+    return { ...story.job, ...story, verbs: verbsFor(story.job, site.nowMs) };
   },
 });
 
-export function addJobRoutes(api: Api): void {
-  api.openapi(countsRoute, async (c) => {
-    const { name } = c.req.valid('query');
-    const items = await readLog(c.var.site, async ({ store, nowMs }) => {
-      if (store === null) return [];
-      const dueSince = await readDueSince(store, nowMs);
-      const counts = await countJobs(store, name, nowMs);
-      return counts.map((count) => dueCountRecord.toJson({ ...count, dueSinceMs: dueSince.get(count.name) ?? null }));
-    });
-    return answer(c, { items, next: null });
-  });
-  api.openapi(totalsRoute, async (c) => {
-    const { name } = c.req.valid('query');
-    const totals = await readLog(c.var.site, async ({ store }) => (store === null ? [] : await totalJobs(store, name)));
-    return answer(c, { items: totals.map(jobTotalsRecord.toJson), next: null });
-  });
-  api.openapi(jobsRoute, async (c) => answer(c, await readJobPage(c.var.site, c.req.valid('query'))));
-  api.openapi(jobRoute, async (c) => {
-    const { id } = c.req.valid('param');
-    const { site } = c.var;
-    return await readLog(site, async (log) => {
-      const story = await readStory(log, id, site.readJob);
-      return answer(c, { ...jobStoryToJson(story), verbs: verbsFor(story.job, log.nowMs) });
-    });
-  });
-}
+export const jobViews = [countsView, totalsView, jobsView, jobView];
 
 /** More need not be looked at to say how old the oldest are. */
 const MOST_DUE = 20_000;
@@ -164,10 +135,8 @@ async function readDueSince(store: Store, nowMs: number): Promise<ReadonlyMap<st
   return since;
 }
 
-type JobQuery = z.infer<typeof jobsRoute.request.query>;
-
-async function readJobPage(site: LiveSite, query: JobQuery) {
-  const { limit, cursor, offset = 0, order, state, name: pattern, parent, search, ...window } = query;
+async function readJobPage({ store, nowMs }: Site, asked: z.infer<z.ZodObject<typeof jobQuery>>) {
+  const { limit, cursor, offset = 0, order, state, name: pattern, parent, search, ...words } = asked;
   const [last] = readCursor(cursor, 1) ?? [];
   const isByNumber = order === 'asc' || order === 'desc';
   if (last !== undefined && !isByNumber) throw new InvalidParameter('cursor', 'goes with the orders asc and desc only');
@@ -176,30 +145,27 @@ async function readJobPage(site: LiveSite, query: JobQuery) {
   if (search !== undefined && offset > 0) throw new InvalidParameter('offset', 'does not go with a search');
   if (order === 'kick' && offset > 0) throw new InvalidParameter('offset', 'does not go with the order kick');
   const states = state === undefined ? {} : readStates(state);
-  return await readLog(site, async ({ store, nowMs }) => {
-    const { sinceMs, untilMs } = readWindow(window, nowMs);
-    const filter = {
-      ...states,
-      ...{ pattern, parent, since: sinceMs, until: untilMs, limit },
-      ...(order === 'asc' ? { after: last } : { before: last }),
-    };
-    if (store !== null && search !== undefined) {
-      return await readFound(store, { ...filter, order: order === 'asc' ? 'oldest' : 'newest', text: search }, nowMs);
-    }
-    const ordered = order === 'asc' ? 'oldest' : order === 'desc' ? 'newest' : order;
-    const asked = { ...filter, order: ordered, offset: offset || undefined } as const;
-    const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, asked, nowMs);
-    const end = isCut && isByNumber ? jobs.at(-1) : undefined;
-    return {
-      items: jobs.map((job) => toItem(job, pauses, nowMs)),
-      next: end === undefined ? null : writeCursor(end.id),
-      searched: null,
-    };
-  });
+  const { sinceMs: since, untilMs: until } = readWindow(words, nowMs);
+  const orders = { asc: 'oldest', desc: 'newest' } as const;
+  const filter = {
+    ...states,
+    ...{ pattern, parent, since, until, limit },
+    ...(order === 'asc' ? { after: last } : { before: last }),
+  };
+  if (store !== null && search !== undefined && isByNumber)
+    return await readFound(store, { ...filter, order: orders[order], text: search }, nowMs);
+  const listed = { ...filter, offset: offset || undefined, order: isByNumber ? orders[order] : order };
+  const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
+  const end = isCut && isByNumber ? jobs.at(-1) : undefined;
+  return {
+    items: jobs.map((job) => toItem(job, pauses, nowMs)),
+    next: end === undefined ? null : writeCursor(end.id),
+    searched: null,
+  };
 }
 
 function toItem(job: ListedJob, pauses: readonly Pause[], nowMs: number) {
-  return jobItemRecord.toJson({ ...job, pause: findHold(pauses, job), verbs: verbsFor(job, nowMs) });
+  return { ...job, pause: findHold(pauses, job), verbs: verbsFor(job, nowMs) };
 }
 
 /** Nobody else is answered meanwhile. */

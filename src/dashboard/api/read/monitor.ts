@@ -8,38 +8,46 @@ import { findingText, incidentRecord, selectIncidents } from '../../../report/mo
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import { record, shown } from '../../../system/base/record.ts';
-import { answer, cutPage, oneOf, pageFields, pageOf, readCursor, readLog, textSchema, wordsOf } from '../fields.ts';
-import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { schemaOf } from '../schema-of.ts';
+import { oneOf, pageFields, pageOf, readCursor, readLog, readPage, textSchema, wordsOf } from '../fields.ts';
+import { type Api, defineRoute } from '../route.ts';
+import { view } from '../view.ts';
 
-const incidentsRoute = defineRoute('read', {
-  method: 'get',
+const incidentsView = view({
   path: '/api/incidents',
   summary: 'Current and past incidents, the newest first',
-  request: {
-    query: z.strictObject({
-      ...pageFields(500, 100),
-      state: oneOf(['open', 'over', 'all']).default('open'),
-      subject: textSchema.optional().openapi({ example: 'hourly/import' }),
-    }),
+  query: {
+    ...pageFields(500, 100),
+    state: oneOf(['open', 'over', 'all']).default('open'),
+    subject: textSchema.optional().openapi({ example: 'hourly/import' }),
   },
-  responses: { 200: jsonResponse('Incidents', schemaOf(pageOf(incidentRecord))) },
+  says: 'Incidents',
+  answers: pageOf(incidentRecord),
+  read: async (site, { limit, cursor, state, subject }) => {
+    const log = await site.view();
+    const [beforeId] = readCursor(cursor, 1) ?? [];
+    const select = (most: number) => selectIncidents(log, { state, subject, beforeId, limit: most });
+    const { items, next } = await readPage(limit, select, ({ id }) => [id]);
+    const foreseen = await foresee(site.store, site, items);
+    return { items: foreseen.filter(({ recovered_at }) => state !== 'open' || recovered_at === null), next };
+  },
 });
 
-const mutesRoute = defineRoute('read', {
-  method: 'get',
+const mutesView = view({
   path: '/api/mutes',
   summary: 'The mutes in force',
-  request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Mutes', schemaOf(pageOf(muteRecord))) },
+  says: 'Mutes',
+  answers: pageOf(muteRecord),
+  read: async ({ store, nowMs }) => {
+    return { items: store === null ? [] : await incidentsOf(store.statements).mutes(nowMs), next: null };
+  },
 });
 
-const pausesRoute = defineRoute('read', {
-  method: 'get',
+const pausesView = view({
   path: '/api/pauses',
   summary: 'The pauses in force',
-  request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('Pauses', schemaOf(pageOf(pauseRecord))) },
+  says: 'Pauses',
+  answers: pageOf(pauseRecord),
+  read: async ({ pauses }) => ({ items: await pauses(), next: null }),
 });
 
 const checkStatus = shown.words(['ok', 'warning', 'critical', 'unknown'], 'CheckStatus');
@@ -59,15 +67,23 @@ const healthRecord = record('Health', {
   ),
 });
 
-const healthRoute = defineRoute('read', {
-  method: 'get',
+const healthView = view({
   path: '/api/health',
   summary: 'The findings of the health checks, as `npx folder-runner check --json` prints them',
-  request: { query: z.strictObject({ code: wordsOf(checkCodes).optional() }) },
-  responses: {
-    200: jsonResponse('What they find; also if something is wrong', schemaOf(healthRecord)),
+  query: { code: wordsOf(checkCodes).optional() },
+  says: 'What they find; also if something is wrong',
+  answers: healthRecord,
+  isWithoutLog: true,
+  read: async ({ root, store, problem, nowMs, ...site }, { code: codes = checkCodes }) => {
+    const settings = await site.settings();
+    if (store === null)
+      return healthToJson(withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes).findings);
+    const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000 };
+    return healthToJson((await runChecks(store, place, codes)).findings);
   },
 });
+
+export const monitorViews = [incidentsView, mutesView, pausesView, healthView];
 
 const prometheusRoute = defineRoute('read', {
   method: 'get',
@@ -79,41 +95,7 @@ const prometheusRoute = defineRoute('read', {
   },
 });
 
-export function addMonitorRoutes(api: Api): void {
-  api.openapi(incidentsRoute, async (c) => {
-    const { limit, cursor, state, subject } = c.req.valid('query');
-    const [beforeId] = readCursor(cursor, 1) ?? [];
-    const page = await readLog(c.var.site, async ({ root, store, nowMs }, view) => {
-      const found = await selectIncidents(view, { state, subject, beforeId, limit: limit + 1 });
-      const { shown, next } = cutPage(found, limit, ({ id }) => [id]);
-      const foreseen = await foresee(store, { root, nowMs }, shown);
-      const items = foreseen
-        .filter(({ recovered_at }) => state !== 'open' || recovered_at === null)
-        .map(incidentRecord.toJson);
-      return { items, next };
-    });
-    return answer(c, page);
-  });
-  api.openapi(mutesRoute, async (c) => {
-    const mutes = await readLog(c.var.site, async ({ store, nowMs }) =>
-      store === null ? [] : await incidentsOf(store.statements).mutes(nowMs),
-    );
-    return answer(c, { items: mutes.map(muteRecord.toJson), next: null });
-  });
-  api.openapi(pausesRoute, async (c) => {
-    const pauses = await readLog(c.var.site, ({ pauses: read }) => read());
-    return answer(c, { items: pauses.map(pauseRecord.toJson), next: null });
-  });
-  api.openapi(healthRoute, async (c) => {
-    const { code: codes = checkCodes } = c.req.valid('query');
-    const { findings } = await c.var.site.read(async ({ root, store, problem, nowMs, ...site }) => {
-      const settings = await site.settings();
-      if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
-      const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000 };
-      return await runChecks(store, place, codes);
-    });
-    return answer(c, healthToJson(findings));
-  });
+export function addPrometheusRoute(api: Api): void {
   api.openapi(prometheusRoute, async (c) => {
     const { site } = c.var;
     const metrics = await readLog(site, async ({ store, nowMs }) =>

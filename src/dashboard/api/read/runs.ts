@@ -2,19 +2,18 @@ import { z } from '@hono/zod-openapi';
 import { readRun, runDetailsRecord } from '../../../report/model/runs/details.ts';
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
+import type { RunRecord } from '../../../report/model/runs/run.ts';
 import { selectRunPage, tellRun, toldRunRecord } from '../../../report/model/runs/run-pages.ts';
 import { findRun, findScript } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { outcomes } from '../../../store/words.ts';
-import type { JsonOf } from '../../../system/base/record.ts';
 import {
-  answer,
-  cutPage,
   idSchema,
   pageFields,
   pageOf,
   readCursor,
   readLog,
+  readPage,
   readWindow,
   textSchema,
   wholeNumber,
@@ -22,62 +21,50 @@ import {
   wordsOf,
   zoneField,
 } from '../fields.ts';
-import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { schemaOf } from '../schema-of.ts';
+import { type Api, defineRoute } from '../route.ts';
+import { view } from '../view.ts';
 
-const runsRoute = defineRoute('read', {
-  method: 'get',
+const zone = zoneField('times within sentences');
+
+const runsView = view({
   path: '/api/runs',
   summary: 'Runs of all scripts and handlers, the newest first',
-  request: {
-    query: z.strictObject({
-      ...windowFields,
-      ...pageFields(500, 50),
-      script: textSchema.optional().openapi({ example: 'hourly/clean-tmp' }),
-      tier: textSchema.optional(),
-      job: idSchema.optional().openapi({ description: 'The number of a job of the queue: its tries alone' }),
-      outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
-      zone: zoneField('times within sentences'),
-    }),
+  query: {
+    ...windowFields,
+    ...pageFields(500, 50),
+    script: textSchema.optional().openapi({ example: 'hourly/clean-tmp' }),
+    tier: textSchema.optional(),
+    job: idSchema.optional().openapi({ description: 'The number of a job of the queue: its tries alone' }),
+    outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
+    zone,
   },
-  responses: { 200: jsonResponse('Runs', schemaOf(pageOf(toldRunRecord))) },
-});
-
-const runRoute = defineRoute('read', {
-  method: 'get',
-  path: '/api/runs/{id}',
-  summary: 'One run, with its tries, the usual figures of its script, and the changes since that last succeeded',
-  request: { params: z.object({ id: idSchema }), query: z.strictObject({ zone: zoneField('times within sentences') }) },
-  responses: { 200: jsonResponse('The run', schemaOf(runDetailsRecord)) },
-});
-
-export function addRunRoutes(api: Api): void {
-  api.openapi(runsRoute, async (c) => {
-    const { site } = c.var;
-    const { limit, cursor, script: word, tier, job, outcome, zone, ...window } = c.req.valid('query');
+  says: 'Runs',
+  answers: pageOf(toldRunRecord),
+  read: async (site, { limit, cursor, script: word, tier, job, outcome: asked, zone, ...window }) => {
+    const { nowMs } = site;
+    const log = await site.view();
     const place = readCursor(cursor, 2);
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
-    const page = await readLog(site, async (found, view) => {
-      const { nowMs } = found;
-      const script = word === undefined ? undefined : await findScript(found, word);
-      // One more than asked for tells whether there are more.
-      const query = { ...readWindow(window, nowMs), script, tier, job, outcomes: outcome, after, limit: limit + 1 };
-      const runs = await selectRunPage(view, query);
-      const { shown, next } = cutPage(runs, limit, ({ startedAtMs, id }) => [startedAtMs, id]);
-      const clock = createClock(nowMs, zone);
-      const items: JsonOf<typeof toldRunRecord>[] = [];
-      for (const run of shown) items.push(toldRunRecord.toJson({ ...run, ...(await tellRun(view, run, clock)) }));
-      return { items, next };
-    });
-    return answer(c, page);
-  });
-  api.openapi(runRoute, async (c) => {
-    const { id } = c.req.valid('param');
-    const { zone } = c.req.valid('query');
-    const run = await readLog(c.var.site, (found) => readRun(found, id, createClock(found.nowMs, zone)));
-    return answer(c, runDetailsRecord.toJson(run));
-  });
-}
+    const script = word === undefined ? undefined : await findScript(site, word);
+    const query = { ...readWindow(window, nowMs), script, tier, job, outcomes: asked, after };
+    const placeOf = ({ startedAtMs, id }: RunRecord) => [startedAtMs, id];
+    const { items, next } = await readPage(limit, (most) => selectRunPage(log, { ...query, limit: most }), placeOf);
+    const clock = createClock(nowMs, zone);
+    return { items: await Array.fromAsync(items, (run) => tellRun(log, run, clock)), next };
+  },
+});
+
+const runView = view({
+  path: '/api/runs/{id}',
+  summary: 'One run, with its tries, the usual figures of its script, and the changes since that last succeeded',
+  params: { id: idSchema },
+  query: { zone },
+  says: 'The run',
+  answers: runDetailsRecord,
+  read: (site, { id, zone }) => readRun(site, id, createClock(site.nowMs, zone)),
+});
+
+export const runViews = [runsView, runView];
 
 const flag = z.enum(['true', 'false']);
 
@@ -111,12 +98,15 @@ export function addOutputRoute(api: Api): void {
     const { from } = c.req.valid('query');
     const { site } = c.var;
     if (from === undefined) {
-      const run = await readLog(site, (_, view) => findRun(view, id));
+      const run = await readLog(site, async (found) => findRun(await found.view(), id));
       const text = ReadableStream.from(readRunOutput(site.state, run, true)).pipeThrough(new TextEncoderStream());
       // Piece by piece, which the type of a text knows nothing of.
       return c.body(text as ReadableStream, 200, { 'content-type': 'text/plain; charset=UTF-8' }) as never;
     }
-    const part = await readLog(site, async (_, view) => readOutputFrom(view, await findRun(view, id), from));
+    const part = await readLog(site, async (found) => {
+      const log = await found.view();
+      return await readOutputFrom(log, await findRun(log, id), from);
+    });
     const { text, next, isAnew, isOver } = part;
     return c.text(text, 200, { 'X-Next': String(next), 'X-Anew': String(isAnew), 'X-Over': String(isOver) });
   });

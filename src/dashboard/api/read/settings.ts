@@ -1,4 +1,3 @@
-import { z } from '@hono/zod-openapi';
 import { type ChannelSettings, presets } from '../../../settings/channels.ts';
 import { findSettingsFile, loadSettings } from '../../../settings/load.ts';
 import { ALERTS_VARIABLE, defaultSettings, type ScriptOptions, type Settings } from '../../../settings/settings.ts';
@@ -6,9 +5,7 @@ import { UsageError } from '../../../system/base/errors.ts';
 import { Field, field, record, shown } from '../../../system/base/record.ts';
 import { hostZone } from '../../../system/base/zone.ts';
 import { OVERRIDE_VARIABLE } from '../../../system/place/trust.ts';
-import { answer } from '../fields.ts';
-import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { schemaOf } from '../schema-of.ts';
+import { view } from '../view.ts';
 
 const namesOf = (values: Readonly<Record<string, unknown>>): string[] => Object.keys(values);
 
@@ -138,19 +135,13 @@ const settingsRecord = record('Settings', {
     .about('The values that differ from the defaults'),
 });
 
-const settingsRoute = defineRoute('read', {
-  method: 'get',
+const settingsView = view({
   path: '/api/settings',
   summary: 'The settings in force, without secrets: no values of variables, no addresses',
-  request: { query: z.strictObject({}) },
-  responses: {
-    200: jsonResponse('The settings', schemaOf(settingsRecord)),
-  },
-});
-
-export function addSettingsRoutes(api: Api): void {
-  api.openapi(settingsRoute, async (c) => {
-    const { root, version, env } = c.var.site;
+  says: 'The settings',
+  answers: settingsRecord,
+  isWithoutLog: true,
+  read: async ({ root, env }, _, { version }) => {
     const { settings, problem } = await loadOrTell(root, env);
     const file = findSettingsFile(root);
     const ofFile =
@@ -158,9 +149,11 @@ export function addSettingsRoutes(api: Api): void {
     const [inForce, standard] = [inForceRecord.toJson(settings), inForceRecord.toJson(defaultSettings)];
     const changed = findChanged(inForce, standard).map((path) => ({ path, from: sourceOf(path, file, ofFile) }));
     const place = { root, version, nodeVersion: process.versions.node, zone: hostZone() };
-    return answer(c, settingsRecord.toJson({ ...place, problem, file, settings, standard: defaultSettings, changed }));
-  });
-}
+    return { ...place, problem, file, settings, standard: defaultSettings, changed };
+  },
+});
+
+export const settingsViews = [settingsView];
 
 async function loadOrTell(root: string, env: NodeJS.ProcessEnv) {
   try {

@@ -1,9 +1,8 @@
-import { z } from '@hono/zod-openapi';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
 import type { Discovery } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
-import { readUpcoming, upcomingJobRecord, upcomingToJson } from '../../../report/model/jobs.ts';
+import { readUpcoming, upcomingJobRecord } from '../../../report/model/jobs.ts';
 import { nextTimeRecord, readNextTimes } from '../../../report/model/next-times.ts';
 import { waiterRecord } from '../../../report/model/status.ts';
 import { findHolders, readTierState, selectLastCall, selectSeen, tierStateRecord } from '../../../report/model/tier.ts';
@@ -11,21 +10,9 @@ import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
 import { noSuchTier } from '../../../report/names.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
 import { expectByCrontab } from '../../../schedule/crontab-times.ts';
-import { field, isoInstant, quoting, record, shown } from '../../../system/base/record.ts';
-import {
-  answer,
-  cutPage,
-  oneOf,
-  pageFields,
-  pageOf,
-  readCursor,
-  readLog,
-  textSchema,
-  timeSchema,
-  wholeNumber,
-} from '../fields.ts';
-import { type Api, defineRoute, jsonResponse } from '../route.ts';
-import { schemaOf } from '../schema-of.ts';
+import { field, quoting, record, shown } from '../../../system/base/record.ts';
+import { oneOf, pageFields, pageOf, readCursor, readPage, textSchema, timeSchema, wholeNumber } from '../fields.ts';
+import { view } from '../view.ts';
 import { scriptFileRecord, withPause } from './scripts.ts';
 
 const tierRecord = record('Tier', { ...tierStateRecord.fields, scripts: shown.list(shown.one(scriptFileRecord)) });
@@ -39,20 +26,42 @@ const tiersRecord = record(null, {
   settingsProblem: shown.text.orNull.about('Why nothing is started until the settings are fixed'),
 });
 
-const tiersRoute = defineRoute('read', {
-  method: 'get',
+const tiersView = view({
   path: '/api/tiers',
   summary: 'The tiers of jobs/ with their scripts, and the ignored files with their reasons',
-  request: { query: z.strictObject({}) },
-  responses: { 200: jsonResponse('The tiers', schemaOf(tiersRecord)) },
+  says: 'The tiers',
+  answers: tiersRecord,
+  read: async (site) => {
+    const { discovery, settingsProblem } = await site.jobs();
+    const { tiers, handlers, unread, ignored, warnings } = discovery;
+    const pauses = await site.pauses();
+    return {
+      items: await readTiers(site, tiers),
+      next: null,
+      handlers: handlers.map((script) => withPause(script, pauses)),
+      ...{ unread, ignored, warnings, settingsProblem },
+    };
+  },
 });
 
-const tierRoute = defineRoute('read', {
-  method: 'get',
+const tierView = view({
   path: '/api/tiers/{tier}',
   summary: 'One tier with its scripts',
-  request: { params: z.object({ tier: textSchema }), query: z.strictObject({}) },
-  responses: { 200: jsonResponse('The tier', schemaOf(tierRecord)) },
+  params: { tier: textSchema },
+  says: 'The tier',
+  answers: tierRecord,
+  read: async (site, { tier: name }) => {
+    const { tiers } = (await site.jobs()).discovery;
+    const [tier] = await readTiers(
+      site,
+      tiers.filter((each) => each.name === name),
+    );
+    if (tier !== undefined) return tier;
+    throw noSuchTier(
+      name,
+      tiers.map((each) => each.name),
+    );
+  },
 });
 
 const scheduleRecord = record('Schedule', {
@@ -62,133 +71,73 @@ const scheduleRecord = record('Schedule', {
   jobs: shown.list(field.one(upcomingJobRecord)),
 });
 
-const scheduleRoute = defineRoute('read', {
-  method: 'get',
+const scheduleView = view({
   path: '/api/schedule',
   summary: 'The next calls of each tier, and the next times of scripts and of jobs of the queue',
-  request: {
-    query: z.strictObject({
-      now: timeSchema.optional().openapi({ description: 'From this time on. Default: now' }),
-      iterations: wholeNumber(1, 100).default(10),
-      name: textSchema.default('*').openapi({ description: 'Only jobs with a matching name', example: 'mail/*' }),
-    }),
+  query: {
+    now: timeSchema.optional().openapi({ description: 'From this time on. Default: now' }),
+    iterations: wholeNumber(1, 100).default(10),
+    name: textSchema.default('*').openapi({ description: 'Only jobs with a matching name', example: 'mail/*' }),
   },
-  responses: {
-    200: jsonResponse('What comes', schemaOf(scheduleRecord)),
+  says: 'What comes',
+  answers: scheduleRecord,
+  read: async (present, { now, iterations: limit, name: pattern }) => {
+    const { store, nowMs: current } = present;
+    const nowMs = now === undefined ? current : (readTimeSpan(now, current)?.startMs ?? current);
+    const site = present.at(nowMs);
+    return {
+      nowMs,
+      tiers: await Array.fromAsync(tierNames(site.root), async (tier) => {
+        return { tier, calls: await listCalls(site, tier, limit) };
+      }),
+      scripts: await readNextTimes(site, (await site.jobs()).discovery.tiers),
+      jobs: store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs }),
+    };
   },
 });
 
-const workersRoute = defineRoute('read', {
-  method: 'get',
+const workersView = view({
   path: '/api/workers',
   summary: 'Passes and workers of the queue, the newest first, and other programs that wait for jobs',
-  request: {
-    query: z.strictObject({
-      ...pageFields(500, 50),
-      kind: oneOf(['tier', 'script', 'backlog', 'queue']).optional(),
-      tier: textSchema.optional(),
-      state: oneOf(['running', 'finished', 'skipped', 'crashed']).optional(),
-    }),
+  query: {
+    ...pageFields(500, 50),
+    kind: oneOf(['tier', 'script', 'backlog', 'queue']).optional(),
+    tier: textSchema.optional(),
+    state: oneOf(['running', 'finished', 'skipped', 'crashed']).optional(),
   },
-  responses: {
-    200: jsonResponse(
-      'Workers',
-      schemaOf(record(null, { ...pageOf(workerRecord).fields, waiting: shown.list(shown.one(waiterRecord)) })),
-    ),
+  says: 'Workers',
+  answers: record(null, { ...pageOf(workerRecord).fields, waiting: shown.list(shown.one(waiterRecord)) }),
+  read: async ({ view, states, nowMs }, { limit, cursor, ...filter }) => {
+    const { db } = await view();
+    const [beforeId] = readCursor(cursor, 1) ?? [];
+    const select = (most: number) => selectWorkers(db, { ...filter, beforeId, limit: most });
+    const page = await readPage(limit, select, ({ id }) => [id]);
+    return { ...page, waiting: states().flatMap((state) => listWaiters(state, nowMs)) };
   },
 });
 
-export function addTierRoutes(api: Api): void {
-  api.openapi(tiersRoute, async (c) => {
-    const { site } = c.var;
-    const tiers = await readLog(site, async (found) => {
-      const { discovery, settingsProblem } = await found.jobs();
-      const { handlers, unread, warnings } = discovery;
-      const pauses = await found.pauses();
-      return tiersRecord.toJson({
-        items: await readTiers(found, discovery.tiers),
-        next: null,
-        handlers: handlers.map((script) => withPause(script, pauses)),
-        ...{ unread, ignored: discovery.ignored, warnings, settingsProblem },
-      });
-    });
-    return answer(c, tiers);
-  });
-  api.openapi(tierRoute, async (c) => {
-    const { site } = c.var;
-    const { tier: name } = c.req.valid('param');
-    const [tier] = await readLog(site, async (found) => {
-      const { tiers } = (await found.jobs()).discovery;
-      const wanted = tiers.filter((each) => each.name === name);
-      if (wanted.length > 0) return await readTiers(found, wanted);
-      throw noSuchTier(
-        name,
-        tiers.map((each) => each.name),
-      );
-    });
-    return answer(c, tierRecord.toJson(tier as NonNullable<typeof tier>));
-  });
-  addScheduleRoute(api);
-  api.openapi(workersRoute, async (c) => {
-    const { limit, cursor, ...filter } = c.req.valid('query');
-    const [beforeId] = readCursor(cursor, 1) ?? [];
-    const page = await readLog(c.var.site, async ({ nowMs, states }, view) => {
-      const found = await selectWorkers(view.db, { ...filter, beforeId, limit: limit + 1 });
-      const { shown, next } = cutPage(found, limit, ({ id }) => [id]);
-      return {
-        items: shown.map(workerRecord.toJson),
-        next,
-        waiting: states()
-          .flatMap((state) => listWaiters(state, nowMs))
-          .map(waiterRecord.toJson),
-      };
-    });
-    return answer(c, page);
-  });
-}
+export const tierViews = [tiersView, tierView, scheduleView, workersView];
 
 async function readTiers(site: Site, tiers: Discovery['tiers']) {
   const names = tiers.map(({ name }) => name);
   const holders = await findHolders(site, names);
   const pauses = await site.pauses();
-  const items: Awaited<ReturnType<typeof readTier>>[] = [];
-  const readTier = async ({ name, scripts }: Discovery['tiers'][number]) => ({
+  return await Array.fromAsync(tiers, async ({ name, scripts }) => ({
     ...(await readTierState(site, name, holders)),
     scripts: scripts.map((script) => withPause(script, pauses)),
-  });
-  for (const tier of tiers) items.push(await readTier(tier));
-  return items;
-}
-
-function addScheduleRoute(api: Api): void {
-  api.openapi(scheduleRoute, async (c) => {
-    const { site } = c.var;
-    const { now, iterations: limit, name: pattern } = c.req.valid('query');
-    const schedule = await readLog(site, async (present) => {
-      const { store, nowMs: current } = present;
-      const nowMs = now === undefined ? current : (readTimeSpan(now, current)?.startMs ?? current);
-      const found = present.at(nowMs);
-      const tiers: { tier: string; calls: (string | null)[] }[] = [];
-      for (const tier of tierNames(site.root)) tiers.push({ tier, calls: await listCalls(found, tier, limit) });
-      const scripts = await readNextTimes(found, (await found.jobs()).discovery.tiers);
-      const jobs = store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs });
-      const times = { scripts: scripts.map(nextTimeRecord.toJson), jobs: jobs.map(upcomingToJson) };
-      return { now: isoInstant(nowMs), tiers, ...times };
-    });
-    return answer(c, schedule);
-  });
+  }));
 }
 
 /** By the tier's crontab line, else as a crontab goes on calling: at the same minute of each period. */
-async function listCalls({ view, crontab, nowMs }: Site, tier: string, limit: number): Promise<(string | null)[]> {
+async function listCalls({ view, crontab, nowMs }: Site, tier: string, limit: number): Promise<number[]> {
   const { db } = await view();
-  const calls: (string | null)[] = [];
+  const calls: number[] = [];
   let last = (await selectLastCall(db, tier, { isByHand: false })) ?? (await selectSeen(db, tier));
   let atMs = nowMs;
   while (calls.length < limit) {
     const { expected: next } = await expectByCrontab(tier, last, await crontab(), atMs);
     if (next === null) break;
-    calls.push(isoInstant(next.atMs));
+    calls.push(next.atMs);
     atMs = Math.max(next.atMs, atMs);
     last = { isDue: false, ...last, atMs };
   }

@@ -45,7 +45,6 @@ export async function readRun({ view, store, nowMs }: Site, id: number, clock: C
   const [previous] = await selectBeside(log, run, { of: ofScript, side: 'before', limit: 1 });
   const [next] = await selectBeside(log, run, { of: ofScript, side: 'after', limit: 1 });
   return {
-    ...run,
     ...(await tellRun(log, run, clock)),
     changeText: run.change && describeChange(run.change, clock),
     lastGood: (await selectNewestRun(log, run.script, earlierSuccess))?.id ?? null,

@@ -94,8 +94,7 @@ async function selectIds(
   return rows.map(({ id }) => id);
 }
 
-/** What is said of a run. */
-export async function tellRun(log: LogView, run: RunRecord, clock: Clock) {
-  const summary = await readRunError(log, run);
-  return { summary, unusual: run.deviations.map((deviation) => describeDeviation(deviation, clock)) };
+export async function tellRun<Run extends RunRecord>(log: LogView, run: Run, clock: Clock) {
+  const unusual = run.deviations.map((deviation) => describeDeviation(deviation, clock));
+  return { ...run, summary: await readRunError(log, run), unusual };
 }
