@@ -10,13 +10,13 @@ import { field, quoting, type RecordOf, record, shown, type Values } from '../..
 import { compareBytes } from '../../system/base/values.ts';
 import { pauseRecord } from './pauses.ts';
 import { livenessField, type RunningRun, runningRecord, runRecord, selectRunning, tierOf } from './runs/run.ts';
+import { readRunSummary } from './runs/run-pages.ts';
 import {
   addUp,
   countOutcome,
   noFigures,
   type RecentRun,
   type RunFigures,
-  readRunError,
   recentRunRecord,
   selectFigures,
   selectRecentRuns,
@@ -273,7 +273,7 @@ async function describeScripts(
       presence: presenceOfScript(query.known, script),
       ...summarizeRuns(found.figures.get(script) ?? noFigures),
       lastRun,
-      lastError: lastRun && (await readRunError(log, lastRun)),
+      lastError: lastRun && (await readRunSummary(log, lastRun)),
       recentRuns: (found.recent.get(script) ?? []).toReversed(),
       pause: findPause(query.pauses, script),
       waiting: waiting.find((job) => job.script === script) ?? null,

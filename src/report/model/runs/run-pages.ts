@@ -1,12 +1,12 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../../discovery/site.ts';
-import type { Outcome } from '../../../store/words.ts';
+import { isFailure, type Outcome } from '../../../store/words.ts';
 import { field, quoting, record } from '../../../system/base/record.ts';
 import { HOUR_MS } from '../../../system/base/values.ts';
 import type { Clock } from '../../text/clock.ts';
-import { describeDeviation } from '../../text/words.ts';
+import { describeDeviation, describeRunError } from '../../text/words.ts';
 import { type RunRecord, runRecord } from './run.ts';
-import { readRunError, selectRunsById } from './runs.ts';
+import { selectRunsById } from './runs.ts';
 
 /** A run with what a page says of it. */
 export const toldRunRecord = record('ToldRun', {
@@ -94,7 +94,21 @@ async function selectIds(
   return rows.map(({ id }) => id);
 }
 
+/** Enough to hold a last line. */
+const END_LENGTH = 2000;
+
+/**
+ * One line that says why a run failed; null: it did not. A script that throws names its error itself; of any other, the
+ * last line it wrote says most.
+ */
+export async function readRunSummary({ db }: LogView, run: RunRecord): Promise<string | null> {
+  if (!isFailure(run.outcome)) return null;
+  if (run.error !== null) return describeRunError(run, '');
+  const written = await db.selectFrom('outputs').select('output').where('run_id', '=', run.id).executeTakeFirst();
+  return describeRunError(run, written?.output.slice(-END_LENGTH) ?? '');
+}
+
 export async function tellRun<Run extends RunRecord>(log: LogView, run: Run, clock: Clock) {
   const unusual = run.deviations.map((deviation) => describeDeviation(deviation, clock));
-  return { ...run, summary: await readRunError(log, run), unusual };
+  return { ...run, summary: await readRunSummary(log, run), unusual };
 }

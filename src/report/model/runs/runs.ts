@@ -5,7 +5,6 @@ import type { ContentChange } from '../../../store/statements/monitor/usual.ts';
 import { isFailure, type Outcome } from '../../../store/words.ts';
 import { record, shown, type Values } from '../../../system/base/record.ts';
 import { inPages, toMillis } from '../../../system/base/values.ts';
-import { describeRunError } from '../../text/words.ts';
 import { outcomeField, type RunRecord, selectRecords } from './run.ts';
 
 /** From `sinceMs` up to but not including `untilMs`. */
@@ -245,20 +244,6 @@ export async function selectChange(log: LogView, run: RunRecord): Promise<Conten
     .limit(1)
     .executeTakeFirst();
   return { changedAt: first?.startedAtMs ?? startedAtMs, lastSuccessAt: success.startedAtMs };
-}
-
-/** Enough to hold a last line. */
-const END_LENGTH = 2000;
-
-/**
- * One line that says why a run failed; null: it did not. A script that throws names its error itself; of any other, the
- * last line it wrote says most.
- */
-export async function readRunError({ db }: LogView, run: RunRecord): Promise<string | null> {
-  if (!isFailure(run.outcome)) return null;
-  if (run.error !== null) return describeRunError(run, '');
-  const written = await db.selectFrom('outputs').select('output').where('run_id', '=', run.id).executeTakeFirst();
-  return describeRunError(run, written?.output.slice(-END_LENGTH) ?? '');
 }
 
 /** The script's newest run before that instant, or its newest one that succeeded; null: it has none. */
