@@ -74,7 +74,6 @@ const withoutIndentation = {
 
 /** What `report`, `status`, `why`, `list` and `show` load. */
 const readers = [
-  'commands/shared/names.ts',
   'commands/show/report.ts',
   'commands/show/status.ts',
   'commands/show/show.ts',
@@ -99,9 +98,8 @@ const scripts = ['discovery/folder.ts'];
 /** What each command loads that is no pass, and what many of them load: nothing of this may load Kysely. */
 const program = [
   'commands/program.ts',
-  'commands/shared/help-text.ts',
-  'commands/shared/names.ts',
   'commands/shared/open.ts',
+  'discovery/handlers.ts',
   'report/json.ts',
   'report/terminal/screen.ts',
   'report/text/words.ts',

@@ -47,7 +47,7 @@ async function complain(text: string, stderr: CommandContext['stderr']): Promise
   const columns = stderr.isTTY ? stderr.columns : 0;
   // They may have gone with the package.
   const shown = (await import('../system/base/text.ts').catch(() => null))?.printable(text) ?? text;
-  const fit = columns > 0 ? await import('./shared/help-text.ts').catch(() => null) : null;
+  const fit = columns > 0 ? await import('./program.ts').catch(() => null) : null;
   stderr.write(fit?.fitMessage(shown, Math.max(40, columns)) ?? shown);
 }
 

@@ -1,10 +1,8 @@
 import type { CommandName } from '../system/base/command-names.ts';
-import { type Definition, define, type GivenTo, type Loads } from './shared/command.ts';
-import { readBudget } from './shared/option-readers.ts';
+import { type Definition, define, type GivenTo, type Loads, readBudget } from './shared/command.ts';
 import { firstDay } from './table/first-day.ts';
 import { folder } from './table/folder.ts';
 import { queue } from './table/queue.ts';
-import { scripts } from './table/scripts.ts';
 import { watching } from './table/watching.ts';
 
 /** `runner <tier>`. */
@@ -26,7 +24,7 @@ export const tierCall = define({
 
 tierCall satisfies Loads<typeof tierCall>;
 
-const all = { ...firstDay, ...scripts, ...queue, ...watching, ...folder };
+const all = { ...firstDay, ...queue, ...watching, ...folder };
 
 type All = typeof all;
 

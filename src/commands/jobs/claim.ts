@@ -4,9 +4,9 @@ import { formatJson } from '../../report/json.ts';
 import { claimedJobRecord } from '../../report/model/jobs.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { numberIn, withoutUndefined } from '../shared/command.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { numberIn, withoutUndefined } from '../shared/options.ts';
-import { withQueue } from '../shared/with-queue.ts';
+import { withQueue } from '../shared/queue.ts';
 import type { Given } from '../table.ts';
 
 /** `runner claim`: takes a job, for workers outside of the runner. */

@@ -17,7 +17,7 @@ import { printableLine } from '../../system/base/text.ts';
 import { createFileWatch } from '../../worker/loop/queue-limits.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { filesOfDeploy } from '../shared/open.ts';
-import { parseJson } from '../shared/options.ts';
+import { parseJson } from '../shared/queue.ts';
 
 /** How long a worker goes on claiming. */
 interface Times {

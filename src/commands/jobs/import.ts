@@ -17,8 +17,8 @@ import { UsageError } from '../../system/base/errors.ts';
 import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { noteUnhandled } from '../shared/names.ts';
 import { rootOf, withLogIfAny, withWritableLog } from '../shared/open.ts';
+import { noteUnhandled } from '../shared/queue.ts';
 import type { Given } from '../table.ts';
 
 type Options = Given<'import'>;

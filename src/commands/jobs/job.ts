@@ -14,8 +14,7 @@ import { printableLine } from '../../system/base/text.ts';
 import { printableName } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
-import { readQueueOptions, STDIN, typedKey } from '../shared/options.ts';
-import { withQueue } from '../shared/with-queue.ts';
+import { readQueueOptions, STDIN, typedKey, withQueue } from '../shared/queue.ts';
 import type { Given } from '../table.ts';
 
 type JobOptions = Given<'job'>;

@@ -15,9 +15,9 @@ import { createScreen } from '../../report/terminal/screen.ts';
 import { parseOpenWindow, readJobStates } from '../../report/text/filters.ts';
 import { findHold } from '../../report/text/words.ts';
 import type { Store } from '../../store/store.ts';
+import { numberIn } from '../shared/command.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
-import { numberIn } from '../shared/options.ts';
 import type { Given } from '../table.ts';
 
 type Options = Given<'jobs'>;

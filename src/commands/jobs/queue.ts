@@ -7,9 +7,15 @@ import { UsageError } from '../../system/base/errors.ts';
 import type { ExactJson } from '../../system/base/exact-json.ts';
 import { countOf } from '../../system/base/format.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { noteUnhandled } from '../shared/names.ts';
-import { nameLine, readJobLines, readJsonArgument, readQueueOptions, readStdin } from '../shared/options.ts';
-import { withQueue } from '../shared/with-queue.ts';
+import {
+  nameLine,
+  noteUnhandled,
+  readJobLines,
+  readJsonArgument,
+  readQueueOptions,
+  readStdin,
+  withQueue,
+} from '../shared/queue.ts';
 import type { Given } from '../table.ts';
 
 type AddOptions = Given<'add'>;

@@ -1,4 +1,5 @@
 import { readCrontabCalls } from '../../checks/host/crontab-calls.ts';
+import { sendByChannel } from '../../monitor/alert/channels.ts';
 import type { AlertMessage } from '../../monitor/alert/message.ts';
 import { formatJson } from '../../report/json.ts';
 import { createScreen, openTextOutput } from '../../report/terminal/screen.ts';
@@ -64,7 +65,6 @@ function chooseChannels({ settings }: Runner, name: string | undefined): readonl
 const LONGEST_MS = 10_000;
 
 async function testChannel(runner: Runner, channel: ChannelSettings): Promise<Tested> {
-  const { sendByChannel } = await import('../../monitor/alert/channels.ts');
   const createdAt = runner.now();
   const began = performance.now();
   const outgoing = { id: `runner-test-${createdAt.toString(36)}-${channel.name}`, createdAt, message: testOf(runner) };

@@ -1,9 +1,11 @@
 import { resolve } from 'node:path';
+import { writePrometheus } from '../../monitor/metrics/prometheus.ts';
 import { type Metrics, metricsRecord, readMetrics } from '../../monitor/metrics/read-metrics.ts';
 import { formatJson } from '../../report/json.ts';
 import { findSubject } from '../../report/names.ts';
 import { renderCosts, renderPeriods } from '../../report/terminal/metrics.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
+import { formatCsv } from '../../report/text/csv.ts';
 import { parseTimeWindow } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { replaceFile } from '../../system/base/plain-file.ts';
@@ -37,7 +39,7 @@ export async function showMetrics(context: CommandContext, options: Options): Pr
     const subjects = subject === null ? undefined : [subject];
     const query = { period, ...window, nowMs: context.now(), subjects };
     const metrics = log.store === null ? { ...window, ...nothing, period } : await readMetrics(log.store, query);
-    return await render(context, { metrics, subject, options });
+    return render(context, { metrics, subject, options });
   });
   await print(context, text);
 }
@@ -67,17 +69,16 @@ interface Shown {
   readonly options: Options;
 }
 
-async function render(context: CommandContext, { metrics, subject, options }: Shown): Promise<string> {
+function render(context: CommandContext, { metrics, subject, options }: Shown): string {
   const cpuLimit = readCpuLimit();
   if (options.json) return formatJson(metricsRecord.toJson({ ...metrics, cpuLimit }));
-  if (options.csv) return await metricsToCsv(metrics);
+  if (options.csv) return metricsToCsv(metrics);
   const screen = createScreen(context);
   return subject === null ? renderCosts(metrics, cpuLimit, screen) : renderPeriods(metrics, subject, screen);
 }
 
 /** One line for each subject and period. Instants are ISO strings, unknown is empty. */
-async function metricsToCsv({ series }: Metrics): Promise<string> {
-  const { formatCsv } = await import('../show/csv.ts');
+function metricsToCsv({ series }: Metrics): string {
   return formatCsv(titles, (instant) =>
     series.flatMap(({ subject, buckets }) =>
       buckets.map(({ fromMs, runMs, serviceMs, lateMs, ...counts }) => ({
@@ -99,7 +100,6 @@ const titles =
 export async function showPrometheus(context: CommandContext, { root, output }: Options): Promise<void> {
   const text = await withLog(context, root, async ({ store }) => {
     if (store === null) return '';
-    const { writePrometheus } = await import('../../monitor/metrics/prometheus.ts');
     return await writePrometheus(store, context.now(), context.version);
   });
   if (output === undefined) await print(context, text);

@@ -1,11 +1,9 @@
 import { UsageError } from '../../system/base/errors.ts';
 import { runDue } from '../../worker/pass/run-due.ts';
-import type { Call } from '../shared/command.ts';
+import { asksForPlan, type Call } from '../shared/command.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
-import { asksForPlan } from '../shared/option-readers.ts';
 import type { Given } from '../table.ts';
-import { runAndShow } from './live.ts';
-import { runTierCommand } from './run-tier.ts';
+import { runAndShow, runTierCommand } from './run-tier.ts';
 
 /** `runner due`: one crontab line, of any interval, for all tiers. */
 export async function due(context: CommandContext, options: Given<'due'>): Promise<void> {

@@ -7,12 +7,11 @@ import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { WorkerEvents } from '../../worker/invocation/invocation.ts';
 import { runTier } from '../../worker/pass/run-tier.ts';
-import type { Call } from '../shared/command.ts';
+import { asksForPlan, type Call } from '../shared/command.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
 import { readPauses } from '../shared/open.ts';
-import { asksForPlan } from '../shared/option-readers.ts';
 import type { Given } from '../table.ts';
-import { runAndShow } from './live.ts';
+import { runAndShow } from './run-tier.ts';
 
 /** `runner run <script>`: one script now, as cron would run it. */
 export async function runCommand(context: CommandContext, options: Given<'run'>, { words }: Call): Promise<void> {

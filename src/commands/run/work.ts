@@ -1,17 +1,20 @@
 import { resolve } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import { openHandlers } from '../../discovery/handlers.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import { readPatterns } from '../../queue/add/values.ts';
+import type { Runner } from '../../settings/settings.ts';
+import { matchGlob } from '../../system/base/glob.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { Invocation, WorkerEvents } from '../../worker/invocation/invocation.ts';
 import { withStore } from '../../worker/invocation/with-store.ts';
 import type { WorkRequest } from '../../worker/loop/queue-limits.ts';
 import type { CallSummary } from '../../worker/pass/run-tier.ts';
 import { workQueue } from '../../worker/pass/work-queue.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
-import { noteUnfitting } from '../shared/names.ts';
 import { filesOfDeploy } from '../shared/open.ts';
 import type { Given } from '../table.ts';
-import { runAndShow } from './live.ts';
-import { countRuns } from './pass-view.ts';
+import { countRuns, runAndShow } from './run-tier.ts';
 
 /** `runner work`: works jobs of the queue off, with a line of progress on a terminal, silently elsewhere. */
 export async function work(context: CommandContext, options: Given<'work'>): Promise<void> {
@@ -19,7 +22,7 @@ export async function work(context: CommandContext, options: Given<'work'>): Pro
   // A worker lives long and makes much that is soon garbage: unasked, V8 lets that space grow by 50 MB.
   setFlagsFromString('--semi-space-growth-factor=1');
   const runner = await openRunner(context, options.root);
-  await tellUnfitting(context, runner.root, request);
+  await tellUnfitting(context, runner, request);
   const watchedFiles = [
     ...filesOfDeploy(context, runner.root),
     ...(options.watchFile === undefined ? [] : [resolve(context.cwd, options.watchFile)]),
@@ -59,13 +62,23 @@ function countForJson(events: WorkerEvents) {
   return counts;
 }
 
+/** More would drown what was asked for. */
+const MOST_NOTES = 10;
+
+/** Tells of patterns that no handler here fits: the worker takes no job because of them. */
 async function tellUnfitting(
-  context: CommandContext,
-  root: string,
+  { stderr }: CommandContext,
+  { root, settings }: Runner,
   { patterns, failsUnknown }: Pick<WorkRequest, 'patterns' | 'failsUnknown'>,
 ): Promise<void> {
   if (patterns.length === 0 || failsUnknown) return;
-  await noteUnfitting(context, root, patterns);
+  const handlers = (await openHandlers(root, settings)).names();
+  const fits = (pattern: string) => handlers.some((handler) => matchGlob(pattern, handler));
+  for (const pattern of patterns.slice(0, MOST_NOTES)) {
+    if (fits(pattern) || fits(withoutParameters(pattern))) continue;
+    const what = `no handler that matches ${printableLine(pattern)} here`;
+    stderr.write(`Note: jobs/queue/ has ${what}, so no such job is claimed. Check the name, or add the handler.\n`);
+  }
 }
 
 /** A whole call that works off the queue. Unlike scripts, jobs are nowhere but in the log. */

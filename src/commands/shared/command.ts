@@ -1,4 +1,7 @@
 import { Argument, Command, Option } from 'commander';
+import { expectedDuration, parseDelayMs, parseDurationMs, type Reader } from '../../settings/readers.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from './context.ts';
 
 /**
@@ -206,4 +209,84 @@ function namesOf(form: string): { readonly name: string; readonly key: string } 
 export function isReader(command: Command): boolean {
   const reads = definitions.get(command)?.reads ?? false;
   return typeof reads === 'boolean' ? reads : reads(command.optsWithGlobals(), command.args);
+}
+
+/** Reads the value of an option as a setting of that kind is read. */
+export function by<T>(reader: Reader<T>): (word: string, option: string) => T {
+  return (word, option) => {
+    const reading = reader(word);
+    if ('value' in reading) return reading.value;
+    throw new UsageError(`${option} must be ${reading.expected}, found ${JSON.stringify(word)}.`);
+  };
+}
+
+/** Empty it would be the root's folder, which changes for other reasons. */
+export const readPathOption: Reader<string> = (found) =>
+  typeof found === 'string' && found !== '' ? { value: found } : { expected: 'a path' };
+
+const MOST = 1_000_000_000;
+
+/** The whole number of an option, from 1 on. */
+export function readCount(word: string, option: string, most = MOST): number {
+  const count = /^\d{1,10}$/.test(word) ? Number(word) : 0;
+  if (count > 0 && count <= most) return count;
+  throw new UsageError(
+    `${option} must be a whole number from 1 to ${most}, found ${JSON.stringify(printableLine(word))}.`,
+  );
+}
+
+/** The same where nothing is too many. */
+export function readLimit(word: string, option: string): number {
+  const limit = /^\d{1,9}$/.test(word) ? Number(word) : 0;
+  if (limit > 0) return limit;
+  throw new UsageError(`${option} must be a whole number from 1, found ${JSON.stringify(word)}.`);
+}
+
+/** Milliseconds of `--budget`. */
+export function readBudget(text: string): number {
+  const budgetMs = parseDurationMs(text.trim());
+  if (budgetMs !== null) return budgetMs;
+  const isNone = parseDelayMs(text.trim()) === 0;
+  const expected = isNone ? 'longer than 0s, such as 55s or 14m' : expectedDuration(text, '55s or 14m');
+  const cure = isNone ? '; without it, the call has no limit of time' : '';
+  throw new UsageError(`--budget must be ${expected}, found ${JSON.stringify(text)}${cure}.`);
+}
+
+/**
+ * Whether a call that runs something is only to show what it would do.
+ *
+ * @throws {UsageError} where JSON is asked for of a call that prints none
+ */
+export function asksForPlan({ dryRun, json }: { readonly dryRun?: boolean; readonly json?: boolean }): boolean {
+  if (json && !dryRun)
+    throw new UsageError('--json needs --dry-run beside it; `npx folder-runner report --json` tells of runs.');
+  return dryRun === true;
+}
+
+/** The languages of `runner new`, by the extension of the file. */
+export const languages = ['ts', 'sh', 'php'] as const;
+
+/** The modes of `runner cron`. */
+export const cronModes = ['print', 'install', 'remove', 'import', 'undo'] as const;
+
+/** Stands in the help of `runner watch`, and in a view of it. */
+export const watchKeys = `
+Keys:
+  1 or s      scripts: what runs and waits, each tier, each script
+  2 or r      runs of all scripts, newest first
+  3 or w      the queue (work): its jobs, newest first
+  4 or o      output of the script that runs now, as it is written
+  ↑ ↓ or k j  select, or scroll; also page up, page down, home, end
+  enter       open what is selected: a script, a run, a job
+  esc         back
+  ?           these keys
+  q, ctrl-c   quit; scripts and jobs keep running`;
+
+/** The whole number that a word is; any other word as it is, for the message that refuses it. */
+export function numberIn(word: string | undefined): number | string | undefined {
+  return word !== undefined && /^-?\d{1,16}$/.test(word) ? Number(word) : word;
+}
+
+export function withoutUndefined(values: Readonly<Record<string, unknown>>): object {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }

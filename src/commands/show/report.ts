@@ -1,13 +1,14 @@
+import { resolve } from 'node:path';
 import type { Site } from '../../discovery/site.ts';
 import { formatJson } from '../../report/json.ts';
 import { overviewRecord, readOverview } from '../../report/model/overview.ts';
 import { runRecord } from '../../report/model/runs/run.ts';
-import type { RunFilter } from '../../report/model/runs/runs.ts';
-import { readScriptRuns } from '../../report/model/runs/runs.ts';
+import { type RunFilter, readScriptRuns } from '../../report/model/runs/runs.ts';
 import { findScript, noSuchTier } from '../../report/names.ts';
 import { renderNothing, renderOverview } from '../../report/terminal/overview.ts';
 import { renderRuns } from '../../report/terminal/runs.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
+import { runsToCsv, scriptsToCsv } from '../../report/text/csv.ts';
 import { parseOutcomes, parseTimeWindow } from '../../report/text/filters.ts';
 import { isAddress } from '../../settings/channels.ts';
 import { findUnreadFile } from '../../settings/load.ts';
@@ -50,8 +51,12 @@ async function writeHtml(context: CommandContext, options: Options): Promise<voi
       '--html writes the whole dashboard: leave out everything else but --with-output and --[no-]protect.',
     );
   }
-  const { writeReport } = await import('../run/write-report.ts');
-  const written = await writeReport(context, { root: rootOf(context, root), path, isWithOutput, protect });
+  const { writeReport } = await import('../../dashboard/static/write.ts');
+  const { cwd, env, version, now, distFolder, stdout } = context;
+  const written = await writeReport({
+    site: { root: rootOf(context, root), env, version, now },
+    ...{ distFolder, path: resolve(cwd, path), isWithOutput, protect, isSeen: stdout.isTTY },
+  });
   await print(context, written.text);
   if (written.warning !== null) context.stderr.write(`runner: WARNING: ${printable(written.warning)}\n`);
 }
@@ -94,7 +99,7 @@ async function reportAll(context: CommandContext, site: Site, { filter, options 
     );
   }
   if (options.json) return formatJson(overviewRecord.toJson(overview));
-  if (options.csv) return (await import('./csv.ts')).scriptsToCsv(overview.scripts);
+  if (options.csv) return scriptsToCsv(overview.scripts);
   const screen = createScreen(context);
   const hasRuns = overview.scripts.some((script) => script.lastRun !== null);
   if (hasRuns || overview.running.length > 0) return renderOverview(overview, screen);
@@ -111,7 +116,7 @@ async function reportScript(
   const script = await findScript(site, word, { cwd: context.cwd, tier: options.tier });
   const found = await readScriptRuns(await site.view(), script, { ...filter, limit });
   if (options.json) return formatJson({ script: found.script, runs: found.runs.map(runRecord.toJson) });
-  if (options.csv) return (await import('./csv.ts')).runsToCsv(found.runs);
+  if (options.csv) return runsToCsv(found.runs);
   return renderRuns(found, createScreen(context));
 }
 

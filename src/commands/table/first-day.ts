@@ -1,6 +1,4 @@
-import { cronModes, languages } from '../shared/choices.ts';
-import { define } from '../shared/command.ts';
-import { readCount, readLimit } from '../shared/option-readers.ts';
+import { cronModes, define, languages, readCount, readLimit } from '../shared/command.ts';
 
 const mode = (name: (typeof cronModes)[number], about: string) => ({
   about,
@@ -38,7 +36,7 @@ Examples:
   runner new queue/mail/welcome               a handler of jobs named mail/welcome
 
 A file that exists is never overwritten.`,
-    load: async () => (await import('../scripts/new.ts')).createScript,
+    load: async () => (await import('../site/new.ts')).createScript,
   },
   list: {
     about: 'show every tier, its scripts with their options, and ignored files',

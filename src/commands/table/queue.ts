@@ -7,8 +7,7 @@ import {
 } from '../../settings/readers.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { describeFound } from '../../system/base/values.ts';
-import { define } from '../shared/command.ts';
-import { by, readCount, readPathOption } from '../shared/option-readers.ts';
+import { by, define, readCount, readPathOption } from '../shared/command.ts';
 
 /** Options that choose and order jobs: counts and times have none of them. */
 const OF_LISTS = ['state', 'order', 'since', 'until', 'limit', 'before', 'after'];

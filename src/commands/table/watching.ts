@@ -1,7 +1,5 @@
 import { durationReader } from '../../settings/readers.ts';
-import { watchKeys } from '../shared/choices.ts';
-import { define } from '../shared/command.ts';
-import { by, readCount } from '../shared/option-readers.ts';
+import { by, define, readCount, watchKeys } from '../shared/command.ts';
 
 export const watching = define({
   tail: {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { describeUnhandled } from '../../../src/commands/shared/names.ts';
+import { describeUnhandled } from '../../../src/commands/shared/queue.ts';
 import { Site } from '../../../src/discovery/site.ts';
 import { findPausables, findScript } from '../../../src/report/names.ts';
 import { inRoot } from '../../support/command.ts';

@@ -2,7 +2,7 @@ import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import { renderChecks } from '../../../src/commands/monitor/check.ts';
 import { renderPlans } from '../../../src/commands/run/dry-run.ts';
-import { drawFailure, drawWork, PassView } from '../../../src/commands/run/pass-view.ts';
+import { drawFailure, drawWork, PassView } from '../../../src/commands/run/progress.ts';
 import { renderFindings } from '../../../src/commands/site/doctor.ts';
 import { endUnmeasured, type RunEnd } from '../../../src/execution/result/result.ts';
 import { readMetrics } from '../../../src/monitor/metrics/read-metrics.ts';

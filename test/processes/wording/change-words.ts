@@ -13,8 +13,8 @@ const withoutSentences = [
   'src/schedule/**',
   'src/system/base/local-time.ts',
   'src/hosting/crontab/**',
-  'src/commands/scripts/templates.ts',
-  'src/commands/shell/**',
+  'src/commands/site/templates.ts',
+  'src/commands/site/completion.ts',
   'src/dashboard/page/**',
   'src/dashboard/client/**',
 ];

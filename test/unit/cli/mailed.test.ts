@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { isNewToMail, isNewTrouble } from '../../../src/commands/run/mailed.ts';
+import { isNewToMail, isNewTrouble } from '../../../src/commands/run/failures.ts';
 import { defaultSettings } from '../../../src/settings/settings.ts';
 import { createStateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { DAY_MS } from '../../support/alerts.ts';

@@ -1,8 +1,7 @@
-import { stringify } from 'csv-stringify/sync';
-import type { ScriptOverview } from '../../report/model/overview.ts';
-import type { RunRecord } from '../../report/model/runs/run.ts';
 import { isoInstant } from '../../system/base/record.ts';
 import { printable } from '../../system/base/text.ts';
+import type { ScriptOverview } from '../model/overview.ts';
+import type { RunRecord } from '../model/runs/run.ts';
 
 /** `runner report --csv`: one line for each script. Instants are ISO strings, unknown is empty. */
 export function scriptsToCsv(scripts: readonly ScriptOverview[]): string {
@@ -43,16 +42,24 @@ const runTitles =
 
 type Row = Readonly<Record<string, unknown>>;
 
-/**
- * File names and errors come from anywhere: a spreadsheet must not take one for a formula, so such
- * a cell gets an apostrophe in front (https://owasp.org/www-community/attacks/CSV_Injection).
- */
 export function formatCsv(
   titles: string,
   toRows: (instant: (atMs: number | null) => string | null) => readonly Row[],
 ): string {
   const columns = titles.split(' ');
-  const toCell = (cell: unknown) => (typeof cell === 'string' ? printable(cell) : cell);
   const rows = toRows(isoInstant).map((row) => columns.map((title) => toCell(row[title])));
-  return stringify([columns, ...rows], { escape_formulas: true });
+  return [columns, ...rows].map((cells) => `${cells.join(',')}\n`).join('');
+}
+
+function toCell(value: unknown): string {
+  const text = typeof value === 'string' ? withoutFormula(printable(value)) : String(value ?? '');
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/**
+ * File names and errors come from anywhere: a spreadsheet must not take one for a formula, so such
+ * a cell gets an apostrophe in front (https://owasp.org/www-community/attacks/CSV_Injection).
+ */
+function withoutFormula(text: string): string {
+  return /^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
 }

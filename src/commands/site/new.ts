@@ -10,7 +10,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { printableName, shellWord } from '../../system/base/values.ts';
-import { languages } from '../shared/choices.ts';
+import { languages } from '../shared/command.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf } from '../shared/open.ts';
 import type { Given } from '../table.ts';

@@ -1,12 +1,37 @@
 import { Option } from 'commander';
+import { openHandlers } from '../../discovery/handlers.ts';
+import { withoutParameters } from '../../discovery/script.ts';
 import { givenOptions, jobOptionNames, jobOptions, type QueueOption } from '../../queue/add/options.ts';
 import type { NewJob } from '../../queue/api.ts';
 import { QueueError } from '../../queue/errors.ts';
+import { buildQueue, type VerbQueue } from '../../queue/queue.ts';
+import { loadSettingsIfRight } from '../../settings/load.ts';
+import { commandClock } from '../../system/base/clock.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { type ExactJson, parseExactly } from '../../system/base/exact-json.ts';
-import { nearestName } from '../../system/base/suggest.ts';
+import { nearestName, nearestPath } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { describeFound } from '../../system/base/values.ts';
+import { numberIn } from './command.ts';
+import type { CommandContext } from './context.ts';
+import { rootOf } from './open.ts';
+
+/** Opens the queue of a root, makes its log where there is none yet, and closes it whatever happens. */
+export async function withQueue<T>(
+  context: CommandContext,
+  rootOption: string | undefined,
+  use: (queue: VerbQueue, root: string) => Promise<T>,
+): Promise<T> {
+  const { env, cwd, now } = context;
+  const root = rootOf(context, rootOption);
+  // Data is only passed on here: to whoever claims a job, or looks at it.
+  const queue = await buildQueue({ root, env, cwd, now }, parseExactly, commandClock);
+  try {
+    return await use(queue, root);
+  } finally {
+    await queue.close();
+  }
+}
 
 /** The key of an option among those that were typed: `at`. */
 export const typedKey = ({ flag = '' }: QueueOption): string => new Option(flag).attributeName();
@@ -33,15 +58,6 @@ export async function readQueueOptions(
 async function readWord(option: QueueOption, word: string): Promise<unknown> {
   if (option.takes === 'json') return await readJsonArgument(word, option.flag ?? '');
   return ['priority', 'retries', 'id'].includes(String(option.takes)) ? numberIn(word) : word;
-}
-
-/** The whole number that a word is; any other word as it is, for the message that refuses it. */
-export function numberIn(word: string | undefined): number | string | undefined {
-  return word !== undefined && /^-?\d{1,16}$/.test(word) ? Number(word) : word;
-}
-
-export function withoutUndefined(values: Readonly<Record<string, unknown>>): object {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
 /** The value of an option that stands for stdin: secret or large values do not belong among arguments. */
@@ -132,4 +148,26 @@ export function nameLine(error: unknown, lines: readonly JobLine[]): unknown {
   const which = index === null ? '' : ` (${describeFound(found.job.name)})`;
   const alone = cause instanceof QueueError ? cause : error;
   return new QueueError(code, `Line ${found.line}${which}: ${alone.message}`);
+}
+
+/** More would drown what was asked for. */
+const MOST_NOTES = 10;
+
+/** Tells of names that nothing here is for: another machine may have their handlers, or it is a slip. */
+export async function noteUnhandled(context: CommandContext, root: string, names: readonly string[]): Promise<void> {
+  // Wrong settings do not keep a job from being added.
+  const handlers = (await openHandlers(root, await loadSettingsIfRight(root))).names();
+  const unhandled = names.filter((name) => !isHandled(name, handlers)).map(withoutParameters);
+  for (const name of [...new Set(unhandled)].slice(0, MOST_NOTES))
+    context.stderr.write(`${describeUnhandled(name, handlers)}\n`);
+}
+
+function isHandled(name: string, handlers: readonly string[]): boolean {
+  return handlers.includes(name) || handlers.includes(withoutParameters(name));
+}
+
+export function describeUnhandled(name: string, handlers: readonly string[]): string {
+  const nearest = nearestPath(withoutParameters(name), handlers);
+  const guess = nearest === null ? '.' : `; did you mean ${printableLine(nearest)}?`;
+  return `Note: jobs/queue/ has no handler for ${printableLine(name)} here, so it waits for one${guess}`;
 }

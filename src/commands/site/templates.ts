@@ -1,4 +1,4 @@
-import type { languages } from '../shared/choices.ts';
+import type { languages } from '../shared/command.ts';
 
 export type Language = (typeof languages)[number];
 
