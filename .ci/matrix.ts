@@ -23,9 +23,9 @@ interface Run {
 /** Without Debian's packages, some of their tests are skipped; and so it is with the servers that they start. */
 const needMachine = [
   'test/processes/doctor/{doctor-host,doctor-database}.test.ts',
-  'test/processes/execution/code-variables.test.ts',
-  'test/processes/cli/unsettled-settings.test.ts',
-  'test/processes/store/server-tls.test.ts',
+  'test/processes/execution/environment.test.ts',
+  'test/processes/cli/dry-run.test.ts',
+  'test/processes/store/server.test.ts',
   'test/processes/docs/database.test.ts',
   'test/command/clients/clients.test.ts',
 ];
@@ -61,10 +61,10 @@ const runs: Readonly<Record<string, Run>> = {
       'test/{unit,command}/{discovery,crontab,execution,hosting,jobs,lock,process,spool}/*.test.ts',
       'test/processes/execution/{bash-cure,children-cpu,describe-not-started,end-lost-run,handler-output}.test.ts',
       'test/processes/execution/{handler-program,keep-output,left-processes,module-cures,run-script,signs}.test.ts',
-      'test/processes/execution/terminate.test.ts',
+      'test/processes/execution/ends.test.ts',
       'test/unit/store/{drivers,reserve}.test.ts',
       'test/command/store/{broken-log,open-store}.test.ts',
-      'test/unit/store/each-driver.test.ts',
+      'test/unit/store/drivers.test.ts',
       'test/processes/store/session.test.ts',
       'test/{command,unit}/cli/{cli,run-tier,mailed,names}.test.ts',
       'test/engines/{cli/run,checks/place}.test.ts',

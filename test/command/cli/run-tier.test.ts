@@ -122,7 +122,6 @@ describe('wrong use exits 2 with one sentence', () => {
     ...[
       ['finish abc 5', 'job 5 finish'],
       ['bury mail/welcome', 'job <id> bury'],
-      ['hlep report', 'help'],
     ],
     ...[
       ['reprot hourly/clean', 'report'],

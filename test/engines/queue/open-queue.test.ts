@@ -77,7 +77,7 @@ describe('openQueue', () => {
     await expect(openQueue({ root: makeTemporaryRoot() })).rejects.toMatchObject({ code: 'invalid', message });
   });
 
-  // What keeps a file from being opened; of servers `test/unit/store/server-failure.test.ts` tells.
+  // What keeps a file from being opened; of servers `test/unit/store/server.test.ts` tells.
   testOfSqlite('tells of a log that cannot be opened', async () => {
     const root = makeTemporaryRoot({ '.runner/activity.db': 'x'.repeat(100) });
     writeFileSync(join(root, '.runner/activity.db'), '');

@@ -1,3 +1,5 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import type { ScriptOptions } from '../../../src/settings/settings.ts';
@@ -11,9 +13,11 @@ import {
 } from '../../../src/worker/recovery/dead-workers.ts';
 import { hasOrphanedClaim } from '../../../src/worker/recovery/needed.ts';
 import { openWorker } from '../../engines/queue/worker-claims.ts';
+import { runWithFault } from '../../support/faults/faults.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
 import { changeLog, makeFinishedRun, queryLog } from '../../support/log.ts';
 import { openTestQueue, START } from '../../support/queue.ts';
+import { makeTemporaryRoot } from '../../support/root.ts';
 import { explainQueries } from '../../support/store.ts';
 
 const FOUND_AT = START + 100;
@@ -189,4 +193,16 @@ test('a run that cannot be recorded at all is told of, and the others are rescue
   expect(rescued).toMatchObject([{ claim: { job: { id: 3 } } }]);
   expect(notes).toEqual([expect.stringMatching(/^the end of a run of queue\/b cannot be recorded: /)]);
   expect([2, 3].map((id) => row(id).state)).toEqual(['running', 'retrying']);
+});
+
+test('a run of a tier whose folder is gone, or only on other machines, is rescued by the passes of the others', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'jobs/daily/b.sh': 'true\n' });
+  await runWithFault(root, ['hourly'], { at: 'after spawn#1' });
+  rmSync(join(root, 'jobs/hourly'), { recursive: true });
+  expect(await runWithFault(root, ['daily'])).toMatchObject({ status: 0 });
+  const runs = queryLog(root, 'select script, outcome from runs order by id');
+  expect(runs).toEqual([
+    { script: 'hourly/a', outcome: 'crashed' },
+    { script: 'daily/b', outcome: 'succeeded' },
+  ]);
 });
