@@ -33,12 +33,20 @@ function call(root: string, crontab: FakeCrontab, ...args: readonly string[]): E
   return runCommand(args, { cwd: root, env: crontab.env });
 }
 
-test('uninstall takes the lines out, keeps all files and names them', () => {
+/** A root with a log, and with its lines below another one. */
+async function makeInstalled() {
   const root = realpathSync(makeTemporaryRoot(files));
   const crontab = makeFakeCrontab();
   crontab.write('0 1 * * * mine\n');
-  call(root, crontab, 'hourly');
-  call(root, crontab, 'cron', '--install');
+  const place = { cwd: root, env: crontab.env };
+  await callCommand(['pause', 'daily'], place);
+  await callCommand(['cron', '--install'], place);
+  expect(String(crontab.read())).toContain(' hourly ');
+  return { root, crontab };
+}
+
+test('uninstall takes the lines out, keeps all files and names them', async () => {
+  const { root, crontab } = await makeInstalled();
   const { status, stdout, stderr } = call(root, crontab, 'uninstall');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toBe(
@@ -49,10 +57,8 @@ test('uninstall takes the lines out, keeps all files and names them', () => {
   expect(existsSync(join(root, '.runner/activity.db'))).toBe(true);
 });
 
-test('uninstall --purge removes the state folder, and nothing else', () => {
-  const root = realpathSync(makeTemporaryRoot(files));
-  const crontab = makeFakeCrontab();
-  call(root, crontab, 'hourly');
+test('uninstall --purge removes the state folder, and nothing else', async () => {
+  const { root, crontab } = await makeInstalled();
   const { status, stdout } = call(root, crontab, 'uninstall', '--purge');
   expect(status).toBe(0);
   expect(stdout).toContain(`Removed: ${join(root, '.runner')}.\n`);
@@ -67,11 +73,8 @@ test.runIf(hasScript).each<[string, string, { args?: string[]; status: number; i
   ['the end of the input', '\x04', { status: 1 }],
   ['y', 'y\n', { status: 0 }],
   ['nothing, with --yes', '', { args: ['--yes'], status: 0, isAsked: false }],
-])('on a terminal uninstall --purge asks first: %s', (_, typed, { args = [], status, isAsked = true }) => {
-  const root = realpathSync(makeTemporaryRoot(files));
-  const crontab = makeFakeCrontab();
-  call(root, crontab, 'hourly');
-  call(root, crontab, 'cron', '--install');
+])('on a terminal uninstall --purge asks first: %s', async (_, typed, { args = [], status, isAsked = true }) => {
+  const { root, crontab } = await makeInstalled();
   const before = String(crontab.read());
   const inside = [process.execPath, commandPath, 'uninstall', '--purge', ...args].join(' ');
   const ended = spawnSync('script', ['-qec', inside, '/dev/null'], {

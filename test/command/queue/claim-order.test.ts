@@ -173,20 +173,20 @@ describe('a job whose time has come', () => {
     expect((await queue.claimMany('*', 2)).map(({ name }) => name)).toEqual(['due before', 'tried']);
   });
 
-  test('is one of ten thousand of as many priorities: the highest ones come first', async () => {
+  test('is one of three thousand of as many priorities: the highest ones come first', async () => {
     const { root, queue, clock } = await openTestQueue();
     changeLog(
       root,
-      `with recursive n (i) as (select 0 union all select i + 1 from n where i < 9999)
-       insert into jobs (name, priority, run_at) select 'a', i * 7919 % 10000, ? + i % 60000 from n`,
+      `with recursive n (i) as (select 0 union all select i + 1 from n where i < 2999)
+       insert into jobs (name, priority, run_at) select 'a', i * 7919 % 3000, ? + i % 60000 from n`,
       clock.at,
     );
     clock.at += HOUR_MS;
     const taken: number[] = [];
-    for (let portion = 0; portion < 10; portion += 1) {
+    for (let portion = 0; portion < 3; portion += 1) {
       taken.push(...(await queue.claimMany('*', 1_000)).map(({ priority }) => priority));
     }
-    expect(taken).toEqual(Array.from({ length: 10_000 }, (_, n) => 9_999 - n));
+    expect(taken).toEqual(Array.from({ length: 3_000 }, (_, n) => 2_999 - n));
   });
 
   test('is found behind thousands that nobody here wants', async () => {

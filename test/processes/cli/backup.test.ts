@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, onTestFinished, test } from 'vitest';
 import { APPLICATION_ID } from '../../../src/store/sqlite/file.ts';
-import { cronPlace, type Ended, runCommand, startCommand } from '../../support/command.ts';
+import { cronPlace, type Ended, runCommand } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { makeDamagedLog, makeStateOf, openSqliteOf } from '../../support/store.ts';
 
@@ -187,35 +187,6 @@ test('a damaged log is told, and leaves no copy', async () => {
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(/^runner: \S+copy\.db was not written: .*(damaged|malformed).*\n$/);
   expect(namesIn(root)).toEqual(['.runner', 'jobs']);
-});
-
-test('the copy is of one moment, although the log is written to all the while', async () => {
-  const root = makeTemporaryRoot();
-  const store = await openSqliteOf(root);
-  const detail = 'x'.repeat(20_000);
-  const addPair = () =>
-    store.transaction(async ({ events }) => {
-      await events.record([{ at: 1, event: 'paused', detail }]);
-      await events.record([{ at: 2, event: 'resumed', detail }]);
-    });
-  for (let count = 0; count < 300; count += 1) await addPair();
-  const place = { ...cronPlace(root), cwd: root };
-  let isOver = false;
-  const ended = startCommand(['backup', '--root', root, 'copy.db'], place).ended.finally(() => {
-    isOver = true;
-  });
-  let written = 0;
-  while (!isOver) {
-    await addPair();
-    written += 1;
-    await new Promise(setImmediate);
-  }
-  expect(await ended).toMatchObject({ status: 0, stderr: '' });
-  expect(written).toBeGreaterThan(5);
-  const { integrity, events } = readCopy(join(root, 'copy.db'));
-  expect(integrity).toBe('ok');
-  expect((events as number) % 2).toBe(0);
-  expect(events).toBeGreaterThanOrEqual(600);
 });
 
 test.each(['backups', 'backups/', 'backups.d/'])(

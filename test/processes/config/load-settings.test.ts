@@ -68,10 +68,6 @@ test('a named pipe in the place of the config file is named, and not waited for'
   });
 });
 
-test('an empty config file leaves the defaults', async () => {
-  expect(await load({ 'runner.config.json': '{}' })).toMatchObject({ settings: defaults, stderr: '' });
-});
-
 test('every setting is read, with durations in milliseconds and sizes in bytes', async () => {
   const source = `
     import type { SettingsInput } from 'folder-runner';
@@ -153,42 +149,26 @@ test.each(['runner.config.mts', 'runner.config.cjs', 'runner.config.cts'])('%s i
   expect(await load({ [name]: source })).toMatchObject({ settings: { concurrency: 4 }, stderr: '' });
 });
 
+const rename = (name: string) => `the settings file must be called ${name}. Rename it, or remove it.`;
+const inOtherFormats = ['runner.config.yaml', 'runner.config.toml', 'runner.config.php', 'runner.yml'];
+const likeJson = [
+  ...['runner.conf.json', 'runner-config.json', 'Runner.config.json', '.runnerrc', '.runnerrc.json', 'runner.json'],
+  ...['.runner.json', 'folder-runner.json', 'jobs.config.json', 'runners.settings.json', 'runner.config.jsno'],
+  'runner.config.json.txt',
+];
+const likeTypeScript = [
+  ...['runnner.config.ts', 'runner.config.tss', 'runner.configuration.ts', 'config.runner.ts'],
+  ...['runner.config.ts.txt', 'runner.config.local.ts'],
+];
+
 test.each([
-  [
-    'runner.config.yaml',
+  ...inOtherFormats.map((file) => [
+    file,
     'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
-  ],
-  [
-    'runner.config.toml',
-    'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
-  ],
-  ['runner.conf.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['runner-config.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['runnner.config.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
-  ['Runner.config.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['.runnerrc', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['.runnerrc.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['runner.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['.runner.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['folder-runner.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['jobs.config.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['runners.settings.json', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['runner.config.jsno', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['runner.config.tss', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
-  ['runner.configuration.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
-  ['config.runner.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
-  ['runner.config.ts.txt', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
-  ['runner.config.json.txt', 'the settings file must be called runner.config.json. Rename it, or remove it.'],
-  ['runner.config.local.ts', 'the settings file must be called runner.config.ts. Rename it, or remove it.'],
-  [
-    'runner.config.php',
-    'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
-  ],
-  [
-    'runner.yml',
-    'settings are TypeScript, JavaScript or JSON. Write them to runner.config.json, and remove this file.',
-  ],
-])('%s is refused, as it would not be read', async (file, statement) => {
+  ]),
+  ...likeJson.map((file) => [file, rename('runner.config.json')]),
+  ...likeTypeScript.map((file) => [file, rename('runner.config.ts')]),
+])('%s is refused, as it would not be read', async (file = '', statement) => {
   const { root, name, message } = await load({ [file]: '{"concurrency": 4}' });
   expect({ name, message }).toEqual({ name: 'UsageError', message: `${root}/${file} is not read: ${statement}` });
 });
@@ -199,36 +179,16 @@ test('a file of another format beside the settings is a second one; what only ha
     `${root} has both runner.config.json and runner.config.yaml, but only one settings file is allowed; remove one of them.`,
   );
   const others = [
-    'runner.js',
-    'runner.ts',
-    'runner.log',
-    'runners.json',
-    'runner.config.ts.bak',
-    'runner.config.ts.example',
-    'runner.config.txt',
-    'runner.config.css',
-    'prettier.config.js',
-    'render.config.js',
-    'jobs.json',
-    'jobs.yml',
-    'job.ts',
-    'config.json',
-    'package.json',
-    'runner-config/notes.txt',
-    'runner.config.d.ts',
-    'runner.config.json~',
-    'runner.config.test.ts',
-    'config.php',
-    'job.config.php',
+    ...['runner.js', 'runner.ts', 'runner.log', 'runners.json', 'runner.config.ts.bak', 'runner.config.ts.example'],
+    ...['runner.config.txt', 'runner.config.css', 'prettier.config.js', 'render.config.js', 'jobs.json', 'jobs.yml'],
+    ...['job.ts', 'config.json', 'package.json', 'runner-config/notes.txt', 'runner.config.d.ts'],
+    ...['runner.config.json~', 'runner.config.test.ts', 'config.php', 'job.config.php'],
   ];
   const beside = Object.fromEntries(others.map((name) => [name, 'x']));
   expect(await loadHere(makeTemporaryRoot(beside))).toMatchObject({ settings: defaults });
-  const near = {
-    'runner.config.local.json': '{}',
-    'runner.conf.json': '{}',
-    'runner.json': '{}',
-    'runner.config.jsno': '{}',
-  };
+  const near = Object.fromEntries(
+    ['runner.config.local.json', 'runner.conf.json', 'runner.json', 'runner.config.jsno'].map((name) => [name, '{}']),
+  );
   const wellNamed = { 'runner.config.json': '{"concurrency": 4}', ...near, ...beside };
   expect(await loadHere(makeTemporaryRoot(wellNamed))).toMatchObject({ settings: { concurrency: 4 } });
 });

@@ -1,20 +1,13 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import type { FinishedRun } from '../../../src/store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../../src/store/spool/files.ts';
-import { isReady, readSpool, type SpoolEntry } from '../../../src/store/spool/read.ts';
+import { readSpool, type SpoolEntry } from '../../../src/store/spool/read.ts';
 import { type StateFolder, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { newSpoolId, SpoolWriter } from '../../../src/worker/loop/spool-recorder.ts';
 import { startNode } from '../../support/command.ts';
-import {
-  makeEndOfClaim,
-  makeSpooledEnd,
-  makeSpooledRun,
-  makeSpoolingWorker,
-  SPOOL_AT,
-} from '../../support/faults/spool.ts';
+import { makeSpooledEnd, makeSpooledRun, makeSpoolingWorker, SPOOL_AT } from '../../support/faults/spool.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { tries } from '../../support/tries.ts';
 import { until } from '../../support/until.ts';
@@ -71,18 +64,6 @@ test('each run has an id of its own, which can be the name of a file', () => {
   for (const id of ids) expect(id).toMatch(/^[\w-]{8,64}$/);
 });
 
-test('a living worker keeps its file; a dead one leaves it', async () => {
-  const root = makeTemporaryRoot();
-  const state = stateFolderOf(root);
-  const child = startNode([append, root]);
-  await until('the first record', () => readAll(state).length > 2);
-  const [file] = listSpoolFiles(state);
-  expect(file && isReady(file, Date.now())).toBe(false);
-  child.kill('SIGKILL');
-  await child.ended;
-  expect(file && isReady(file, Date.now())).toBe(true);
-});
-
 test('whatever was acknowledged is there after a SIGKILL, in its order', async () => {
   const root = makeTemporaryRoot();
   const state = stateFolderOf(root);
@@ -111,14 +92,6 @@ test('spools of one process and moment have names of their own', () => {
   const state = stateFolderOf(makeTemporaryRoot());
   for (let number = 0; number < 20; number += 1) new SpoolWriter(state, makeSpoolingWorker());
   expect(listSpoolFiles(state)).toHaveLength(20);
-});
-
-test('files of other names are left alone', () => {
-  const state = stateFolderOf(makeTemporaryRoot({ '.runner/spool/notes.txt': 'mine' }));
-  expect(hasSpool(state)).toBe(false);
-  writeFileSync(join(state.spool, 'other.jsonl'), 'not of the runner\n');
-  expect(listSpoolFiles(state)).toEqual([]);
-  expect(existsSync(join(state.spool, 'other.jsonl'))).toBe(true);
 });
 
 const integer = fc.maxSafeInteger();
@@ -209,11 +182,4 @@ test('what is read is what was written, whatever that is', () => {
     ]);
   });
   fc.assert(property, { numRuns: tries(150) });
-});
-
-test('an end tells what its job says of further tries', () => {
-  const state = stateFolderOf(makeTemporaryRoot());
-  const end = makeEndOfClaim({ id: 1, token: '1.1' });
-  new SpoolWriter(state, makeSpoolingWorker()).append(end);
-  expect(readAll(state)[1]).toEqual(end);
 });
