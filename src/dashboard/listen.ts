@@ -201,8 +201,8 @@ function isAnswered(path: string): Promise<boolean> {
 }
 
 /**
- * Whose program listens at a TCP port of this machine, by the kernel's tables: for telling people, not for deciding
- * anything.
+ * The owner of the program that listens at a TCP port of this machine, by the kernel's tables. For messages only, not
+ * for decisions.
  *
  * @returns the user's id, another user's before one's own; null: it is not known
  */

@@ -29,11 +29,11 @@ export interface ServerPlace {
 
 export interface RunningServer {
   /**
-   * What to open in a browser, with a key that logs in once where one is needed. At a socket its port is that of the
-   * tunnel to it.
+   * The address to open in a browser, with a key that logs in once if a login is needed. For a socket its port is that
+   * of the tunnel.
    */
   readonly url: string;
-  /** Where it listens: `http://127.0.0.1:8787/`, or a socket's path; null: where Passenger has decided. */
+  /** The address it listens at: `http://127.0.0.1:8787/`, or a socket's path; null: Passenger has chosen it. */
   readonly listensAt: string | null;
   /** Sentences for the user: there is no log yet, nobody can log in … */
   readonly notes: readonly string[];
@@ -89,7 +89,10 @@ interface LogFound {
   readonly note: string | null;
 }
 
-/** Whatever is wrong with it, the dashboard is served: it shows what is wrong, and goes on once it can be read. */
+/**
+ * Checks the log for notes. With a broken log the dashboard still starts: it shows the fault, and goes on once the log
+ * can be read.
+ */
 async function lookAtLog(site: LiveSite): Promise<LogFound> {
   const unread = (problem: string) => ({ tokens: null, note: `The activity log cannot be read. ${problem}` });
   try {
@@ -109,7 +112,7 @@ type Answer = Parameters<typeof getRequestListener>[0];
 
 const LONGEST_SILENCE_MS = 300_000;
 
-/** Whoever sends slowly, or too much, or nothing, is cut off; a busy host may take seconds to read what was sent. */
+/** Cuts off clients that send slowly, too much, or nothing. A busy host may take seconds to read a request. */
 const usualPatience = {
   headersTimeout: 30_000,
   requestTimeout: 60_000,
@@ -141,7 +144,7 @@ function makeServer({ url, patience }: ServerPlace, answer: Answer): Server {
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
-/** What programs at the socket ask for, as the proxies that pass on requests do not by themselves. */
+/** Host name for programs at the socket. Proxies that pass on requests do not send it by themselves. */
 const PROGRAMS_NAME = 'owner.localhost';
 
 type Chosen = Pick<AccessOptions, 'names' | 'owner' | 'key'>;

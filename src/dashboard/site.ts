@@ -137,7 +137,7 @@ async function openLog(root: string, state: StateFolder): Promise<OpenedLog> {
   }
 }
 
-/** What changes the log, for all callers over one connection. */
+/** Changes of the log, for all callers over one connection. */
 interface Changes {
   /** Lets the queue, and whatever else is in the log, be changed in the name of who asks. */
   use<T>(work: (shared: SharedQueue) => Promise<T>): Promise<T>;

@@ -81,8 +81,8 @@ export function isFromBrowser(headerNames: readonly string[]): boolean {
 }
 
 /**
- * What another program has left in the browser that had this address before: pages in its cache, workers that answer
- * in its place. Not for an address that is shared with other pages of its owner.
+ * Clears the data in the browser that another program left at this address before: cached pages, and workers that would
+ * answer instead. Not for an address that is shared with other pages of its owner.
  */
 export const forgetOthers: Readonly<Record<string, string>> = { 'clear-site-data': '"cache", "storage"' };
 

@@ -15,7 +15,7 @@ export function isTokenLike(text: string): boolean {
   return tokenForm.test(text);
 }
 
-/** All that is stored of a token: SHA-256, hex. Of that many random bits no slower hash is needed. */
+/** SHA-256, hex: all that is stored of a token. A token is random enough that no slower hash is needed. */
 export function hashOf(token: string): string {
   return createHash('sha256').update(token).digest('hex');
 }

@@ -130,7 +130,7 @@ const statusOfCodes: Readonly<Record<QueueErrorCode, ContentfulStatusCode>> = {
   'deadline-soon': 409,
 };
 
-/** Whoever asks from afar learns nothing of where the site lies on its machine. */
+/** Removes paths from a text, so that a remote caller does not learn the site's place on its machine. */
 function withoutPlaces(text: string, { root, states, distFolder }: LiveSite): string {
   const places = [...states.map(({ path }) => path), root, distFolder].filter((place) => place.length > 1);
   return places.reduce((left, place) => left.replaceAll(place, place.startsWith(root) ? '<root>' : '<runner>'), text);
@@ -150,7 +150,7 @@ function describeError(error: Error, from: 'query' | 'json', tell: (text: string
   return answerProblem(500, { detail: 'The server failed; its own output says more.' });
 }
 
-/** Of a list, a value is named as the schema of a body names it: `3.priority`. */
+/** Inside a list, a value has the name that the schema of a body gives it: `3.priority`. */
 function partsOf({ message, field, index }: QueueError, from: string, tell: (text: string) => string): ProblemParts {
   const detail = tell(message);
   if (field === null) return { detail };

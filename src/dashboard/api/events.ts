@@ -74,7 +74,7 @@ async function tellViewer(stream: SSEStreamingApi, feed: ChangeFeed, patienceMs:
   feed.over.addEventListener('abort', wakeUp);
   try {
     const found = await feed.look();
-    // What was told meanwhile is newer.
+    // A version that arrived meanwhile is newer.
     version ||= found;
     while (!stream.aborted && !feed.over.aborted) {
       wake = new AbortController();

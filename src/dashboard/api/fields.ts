@@ -9,11 +9,11 @@ import { isZone } from '../../system/base/zone.ts';
 import type { LiveSite } from '../site.ts';
 import { InvalidParameter } from './route.ts';
 
-/** What all lists answer; `next` goes into `cursor` for what follows, null: there is no more. */
+/** Answer of every list. Pass `next` as `cursor` to get the following items; null: there are none. */
 export const pageOf = <F extends Fields>(items: RecordOf<F>) =>
   record(null, { items: shown.list(shown.one(items)), next: shown.text.orNull });
 
-/** What the models give, as schemas have it. */
+/** The values of models in the form of schemas. */
 type Plain<T> = T extends readonly (infer Item)[]
   ? Plain<Item>[]
   : T extends object
@@ -44,7 +44,7 @@ export function wholeNumber(least: number, most: number) {
     .openapi({ type: 'integer', minimum: least, maximum: most });
 }
 
-/** Of a run, a job, a worker, an incident. */
+/** The number of a run, a job, a worker or an incident. */
 export const idSchema = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 
 export const textSchema = oneText.min(1, 'must be some text').max(1000, 'must be at most 1000 characters');
@@ -120,7 +120,7 @@ export async function readPage<T>(
   return { items: found.slice(0, limit), next: last === undefined ? null : writeCursor(...placeOf(last)) };
 }
 
-/** Where a list goes on: numbers of the last item, opaque to callers. */
+/** The start of the next page: numbers of the last item, opaque to callers. */
 export function writeCursor(...place: readonly number[]): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }
@@ -142,9 +142,9 @@ function parse(text: string): unknown {
 }
 
 /**
- * Lets the log be read, for answers that only it can give. Where nothing was ever recorded, it is empty.
+ * Reads the log for an answer that needs it. If nothing was ever recorded, the log is empty.
  *
- * @throws {HTTPException} 503, with the reason, where there is a log that cannot be read
+ * @throws {HTTPException} 503, with the reason, if the log exists and cannot be read
  */
 export async function readLog<T>(site: LiveSite, use: (site: Site) => Promise<T>): Promise<T> {
   return await site.read(async (found) => {

@@ -31,7 +31,7 @@ function withoutParameters(value: unknown): unknown {
   return typeof value === 'string' && /^[\w./-]+\?\S*$/.test(value) ? value.slice(0, value.indexOf('?')) : value;
 }
 
-/** Of the same kind, so that the page needs no other way for it. */
+/** An empty value of the same kind, so that the page needs no special case. */
 function emptied(value: unknown): unknown {
   if (Array.isArray(value)) return [];
   if (typeof value === 'object' && value !== null) return {};

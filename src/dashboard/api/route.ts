@@ -7,15 +7,15 @@ import type { LiveSite } from '../site.ts';
 import { type Answered, leaveOut } from './left-out.ts';
 import { recordOf } from './schema-of.ts';
 
-/** What a caller may do: look, or also change something. */
+/** The rights of a caller: to look, or also to change something. */
 export type Permission = 'read' | 'manage';
 
-/** Who asks. */
+/** The client of a request. */
 export interface Caller {
   /** Recorded with what they change: `token laptop`, `user 1000`. */
   readonly name: string;
   readonly permission: Permission;
-  /** Of each answer the fields are left out that not everybody may see. */
+  /** True: answers leave out the fields that not everybody may see. */
   readonly isAnybody?: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Refusal {
   readonly retryAfterS?: number;
 }
 
-/** What a page has to know of who looks at it. */
+/** Facts about the viewer that the page needs. */
 export interface SessionInfo extends Caller {
   /** To be sent as `X-CSRF-Token` with whatever changes something; null: not needed. */
   readonly csrf: string | null;
@@ -35,7 +35,7 @@ export interface SessionInfo extends Caller {
   readonly expiresAt: number | null;
 }
 
-/** Who is let in, and who is not. */
+/** Decides which requests are let in. */
 export interface Access {
   /** Asked before each route; null: it has not said whom it is for. */
   admit(c: Context<ApiEnv>, demanded: Demand | null): Promise<Caller | Refusal>;
@@ -44,7 +44,7 @@ export interface Access {
   session(c: Context<ApiEnv>): SessionInfo;
 }
 
-/** What each handler finds in its context: `c.var.site`. */
+/** The context of each handler: `c.var.site`. */
 export interface ApiEnv {
   readonly Variables: { readonly site: LiveSite; readonly caller: Caller; readonly access: Access };
   /** Absent where the API is asked within this process. */
@@ -71,7 +71,7 @@ const problemResponse = {
   content: { 'application/problem+json': { schema: problemSchema } },
 } as const;
 
-/** What a route asks for; `none`: anybody may come, of whom nothing is known then. */
+/** The permission that a route demands; `none`: it admits everybody, and knows nothing about the caller. */
 export type Demand = Permission | 'none';
 
 const demands = new WeakMap<object, Demand>();
@@ -95,13 +95,13 @@ async function readPublicly(answer: Response, answered: Answered | null): Promis
   return answered === null ? null : leaveOut(answered, (await answer.json()) as object);
 }
 
-/** What the route of a request asks for, the most of it where several fit; null: none says so. */
+/** The strictest demand among the routes that match a request; null: none of them makes a demand. */
 export function demandOf(c: Context<ApiEnv>): Demand | null {
   const found = matchedRoutes(c).flatMap(({ handler }) => demands.get(handler) ?? []);
   return strictness.findLast((each) => found.includes(each)) ?? null;
 }
 
-/** A route that wants this permission. Whatever goes wrong is answered by a problem. */
+/** A route that demands this permission. It answers every error with a problem. */
 export function defineRoute<const R extends RouteConfig>(permission: Demand, route: R) {
   const problems = { '4XX': problemResponse, '5XX': problemResponse } as const;
   const made = createRoute({
@@ -114,7 +114,7 @@ export function defineRoute<const R extends RouteConfig>(permission: Demand, rou
   return Object.assign(made, { middleware: demand(permission, answered) }) as typeof made;
 }
 
-/** Of a successful answer. */
+/** A successful answer. */
 export function jsonResponse<S extends z.ZodType>(description: string, schema: S) {
   return { description, content: { 'application/json': { schema } } } as const;
 }

@@ -6,7 +6,7 @@ import createFetchClient, {
 import { AT_SOCKET, fetchAt } from './fetch-at-socket.ts';
 import type { components, paths } from './paths.ts';
 
-/** Where the dashboard is, and who asks. */
+/** Address of the dashboard, and credentials of the caller. */
 export type ClientOptions = ClientAtUrl | ClientAtSocket;
 
 export interface ClientAtUrl {

@@ -29,7 +29,7 @@ export interface ChangeFeed {
 
 /** All in milliseconds. */
 interface FeedPace {
-  /** Shortest time between two versions that are told. */
+  /** Shortest time between two versions that followers get. */
   readonly restMs: number;
   /** A version is as old as this at most, while something goes on. */
   readonly busyTickMs: number;

@@ -35,8 +35,8 @@ interface Kept {
 const own = /\/(?:events|session|output)$/;
 
 /**
- * Answers to the same question about the same log are computed once, for all who may read as much. Who has an answer
- * already is told so (ETag, 304), and long ones are compressed.
+ * Computes the answer to the same question about the same log once, for all callers with the same rights. A caller that
+ * has the answer already gets 304 (ETag). Long answers are compressed.
  */
 export function rememberAnswers(limits: MemoLimits = usualLimits): MiddlewareHandler<ApiEnv> {
   const memo = createMemo(limits);

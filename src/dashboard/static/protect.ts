@@ -12,11 +12,11 @@ export interface ProtectRequest {
   readonly by: 'login' | 'deny' | 'none';
 }
 
-/** What became of it, for people. */
+/** The result of the protection, for people. */
 export interface Protection {
   /** Printed once: only its hash is kept. Null: none was made. */
   readonly login: { readonly user: string; readonly password: string } | null;
-  /** What was done, in one line; null: nothing that was not so before. */
+  /** One line on the changes that were made; null: everything was protected before. */
   readonly done: string | null;
   /** Why somebody else may read it; null: as far as we know nobody can. */
   readonly warning: string | null;

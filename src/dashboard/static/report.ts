@@ -21,7 +21,10 @@ export interface ReportPlace {
   readonly isOfPass?: boolean;
   /** Default 2 MB. */
   readonly mostBytes?: number;
-  /** Of runs, and of what is asked of single ones: all is in memory until the file is written. Default 16 MB each. */
+  /**
+   * Limit for the runs, and another one for the details of single items: all is in memory until the file is written.
+   * Default 16 MB each.
+   */
   readonly mostAskedBytes?: number;
 }
 
@@ -40,11 +43,11 @@ const workerStates = ['running', 'finished', 'skipped', 'crashed'] as const;
 
 const MEGABYTE = 1024 * 1024;
 
-/** How many of the newest runs it holds unless they are too many bytes; of each script at least so many. */
+/** Most of the newest runs that the report holds if their bytes allow it, and the fewest for each script. */
 const MOST_RUNS = 10_000;
 const LEAST_RUNS = 20;
 
-/** What the page of metrics can be asked for. */
+/** The spans that the page of metrics offers. */
 const spans = ['1h?since=6h', '1h?since=24h', '6h?since=7d', '1d?since=30d', '1d?since=90d', '1w?since=365d'];
 
 /** Largest number of scripts with charts of their metrics. */
@@ -56,7 +59,7 @@ const DETAILS = 50;
 /** How many workers have their activity. */
 const MOST_WORKERS = 20;
 
-/** What a page asks for that is about the whole site, with each of its filters. */
+/** Requests of the page about the whole site, with each of its filters. */
 const general = [
   ...['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'mutes', 'schedule'],
   ...['', 'since=1h&', 'since=24h&', 'since=7d&', 'since=30d&', 'since=365d&'].map(
@@ -124,7 +127,7 @@ function findDue(answers: Answers['answers']): string | null {
   return dues.length === 0 ? null : new Date(Math.min(...dues)).toISOString();
 }
 
-/** What the page's `embedded.ts` reads. */
+/** The data that the page's `embedded.ts` reads. */
 interface Answers {
   /** By path and query. */
   readonly answers: Readonly<Record<string, unknown>>;
@@ -136,7 +139,7 @@ interface Answers {
   readonly areRunsCut: boolean;
   /** From when on it holds all runs, as older ones are too many bytes: UTC, ISO 8601; null: it has as many as it may. */
   readonly runsSince: string | null;
-  /** What was asked of one run, by its number. */
+  /** The answers about one run, by its number. */
   readonly details: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
 }
 
@@ -303,7 +306,7 @@ function isFailed({ outcome }: Run): boolean {
   return outcome !== null && outcome !== 'running' && outcome !== 'succeeded' && outcome !== 'released';
 }
 
-/** The oldest runs go first, and with them what is told of each. */
+/** Leaves out the oldest runs, with their details, until the report fits. */
 function fitInto(page: BuiltPage, embedded: Embedded, mostBytes: number): StaticReport {
   for (let count = embedded.runs.length; ; count = Math.floor(count / 2)) {
     const runs = embedded.runs.slice(0, count);
@@ -338,7 +341,7 @@ function embed({ html, sources }: BuiltPage, data: Embedded): string {
   return `${html.slice(0, start)}${head.join('')}${html.slice(start, end)}${plain}${script}${html.slice(end)}`;
 }
 
-/** What matters most, for who sees a file without its script: a mail program, a file manager of a panel. */
+/** The most important facts, for readers of the file without its script: a mail program, a file manager of a panel. */
 function writePlainly({ madeAt, dueAt, answers }: Embedded): string {
   const status = (answers['/api/status'] ?? { tiers: [] }) as { tiers: readonly TierState[] };
   const wrong = itemsOf<PlainIncident>(answers['/api/incidents?state=open']);

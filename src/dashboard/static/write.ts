@@ -117,7 +117,7 @@ function isReport(file: string): boolean {
   return beginningOf(file, MARK_WITHIN).includes(REPORT_MARK);
 }
 
-/** What a file begins with. */
+/** The first bytes of a file. */
 function beginningOf(file: string, length: number): string {
   const start = Buffer.alloc(length);
   const fd = openPlainFile(file);

@@ -4,7 +4,7 @@ import { HTTPException } from 'hono/http-exception';
 import type { QueueOption } from '../../../queue/add/options.ts';
 import { ExactJson, parseExactly } from '../../../system/base/exact-json.ts';
 
-/** Of a caller that leaves out what is null, and of one that does not. */
+/** Callers may leave out null values or send them. */
 export const optional = <S extends z.ZodType>(schema: S) => schema.nullish();
 
 /** Any JSON. It is passed on as it is written: long numbers keep their digits, objects their order. */

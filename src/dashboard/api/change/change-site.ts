@@ -248,8 +248,7 @@ function only(id: number, [incident]: readonly IncidentRow[]) {
 }
 
 /**
- * Starts a script now by a runner of its own, which goes on whatever becomes of the dashboard. Who asked for it is
- * recorded before.
+ * Starts a script now with a runner of its own, which outlives the dashboard. Records first who asked for it.
  *
  * @throws {NoSuchName} if there is no such script
  * @throws {HTTPException} if it is refused, or its tier is at work
@@ -275,7 +274,7 @@ async function findRunnable({ root, env }: LiveSite, name: string): Promise<Scri
 /** Its call would end at once, and nobody would see why. */
 async function refuseWhileBusy(site: LiveSite, tier: string): Promise<void> {
   const workers = await site.read(async ({ store }) => {
-    // Of many machines each has the tier for itself.
+    // On several machines, each has the tier for itself.
     const here = store === null || store.fleet === null ? undefined : machineName();
     return (await store?.workers.running(tier, here)) ?? [];
   });

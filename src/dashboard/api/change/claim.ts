@@ -70,7 +70,10 @@ export function addClaimRoutes(api: Api): void {
   });
 }
 
-/** What cannot be handed over never reached its caller: it is given back at once, and this was no try. */
+/**
+ * Claims jobs for a caller. If the caller is gone before the answer, the jobs go back to the queue at once with their
+ * tries unchanged.
+ */
 async function claimFor(c: Context<ApiEnv>, take: (shared: SharedQueue) => Promise<ClaimedJob[]>) {
   const { site, caller } = c.var;
   const jobs = await site.changes.use(take);

@@ -168,7 +168,7 @@ function toItem(job: ListedJob, pauses: readonly Pause[], nowMs: number) {
   return { ...job, pause: findHold(pauses, job), verbs: verbsFor(job, nowMs) };
 }
 
-/** Nobody else is answered meanwhile. */
+/** The server answers no other request during a search. */
 const LONGEST_SEARCH_MS = 200;
 
 async function readFound(store: Store, asked: Omit<SearchOptions, 'isLate'>, nowMs: number) {

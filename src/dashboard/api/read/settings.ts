@@ -41,7 +41,7 @@ const tierOptionsRecord = record(null, {
   catchUp: field.words(['once', 'skip']).optional,
 });
 
-/** Whoever knows the URL of a ping can tell the service that all is well. */
+/** Replaces the URL of a ping by a flag: the URL alone is enough to report success to the service. */
 const withoutPing = (options: ScriptOptions) => ({ ...options, isPinged: options.ping !== undefined });
 
 export const optionsField = new Field({
@@ -54,7 +54,7 @@ const tierOptionsField = new Field({
   toJson: (options: ScriptOptions) => tierOptionsRecord.toJson(withoutPing(options)),
 });
 
-/** Where it sends to may be a secret itself: the URL of a webhook, a command with a token. */
+/** A channel without its target, which may be a secret: the URL of a webhook, a command with a token. */
 const channelRecord = record('Channel', {
   name: field.text,
   kind: field.words(['mail', 'webhook', 'command']),
@@ -175,7 +175,7 @@ function isGroup(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What variables say counts only where the file says nothing. */
+/** The source of a setting. Variables count only for settings that the file leaves out. */
 function sourceOf([group, key]: readonly string[], file: string | null, ofFile: Settings): string {
   const isOfVariable =
     (group === 'alerts' && key === 'channels' && ofFile.alerts.channels.length === 0) || file === null;

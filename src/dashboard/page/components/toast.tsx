@@ -15,8 +15,8 @@ const told = signal<Told | null>(null);
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /**
- * Says in a sentence what came of something the viewer did. What failed, or leads somewhere, stays until they close
- * it: who uses the keyboard needs a while to get there.
+ * Shows the result of the viewer's action in a sentence. A failure, or a message with a link, stays until they close
+ * it: with a keyboard it takes a while to get there.
  */
 export function tell(
   text: string,

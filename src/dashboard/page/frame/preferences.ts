@@ -7,7 +7,7 @@ const schemes: readonly Scheme[] = ['auto', 'light', 'dark'];
 
 const SCHEME = 'runner.scheme';
 
-/** What the viewer has chosen; kept in this browser, as far as that lets it. */
+/** The viewer's choice, kept in this browser if it allows that. */
 export const scheme = signal<Scheme>(schemes.find((known) => known === recall(SCHEME)) ?? 'auto');
 
 effect(() => {
@@ -34,7 +34,7 @@ function keep(key: string, value: string): void {
   }
 }
 
-// Where a system names no language, Chromium makes up one that Intl refuses, and uPlot asks with it once it is loaded.
+// If the system names no language, Chromium invents one that Intl refuses, and uPlot passes it to Intl when it loads.
 if (!isLanguage(navigator.language)) Object.defineProperty(navigator, 'language', { value: 'en' });
 
 function isLanguage(tag: string): boolean {

@@ -1,7 +1,7 @@
 import { tell } from '../components/toast.tsx';
 import { changes } from '../data.ts';
 
-/** Of a value that was sent: the field's name, and what the server says of it. */
+/** The server's messages about fields of the request, by field name. */
 type FieldProblems = Readonly<Record<string, string>>;
 
 interface Problem {
@@ -10,7 +10,7 @@ interface Problem {
   readonly errors?: readonly { readonly name: string; readonly detail: string }[];
 }
 
-/** What the server refused, in its words. */
+/** The server's refusal, in its own words. */
 export class Refused extends Error {
   readonly fields: FieldProblems;
 

@@ -17,12 +17,12 @@ type Problems = { readonly [Key in keyof Values]?: string | undefined };
 const keys = Object.keys(noValues) as (keyof Values)[];
 
 interface AddJobProps {
-  /** Of the handlers, to choose from. */
+  /** Names of the handlers to choose from. */
   readonly names: readonly string[];
   readonly onClose: () => void;
 }
 
-/** Asks for a new job of the queue, and adds it. What the server refuses is told at its field. */
+/** A dialog that adds a job to the queue. The server's complaint about a value stands beside its field. */
 export function AddJob({ names, onClose }: AddJobProps) {
   const [values, setValues] = useState<Values>(noValues);
   const [refused, setRefused] = useState<Problems>({});
@@ -74,7 +74,7 @@ export function AddJob({ names, onClose }: AddJobProps) {
   );
 }
 
-/** What can be told without the server. */
+/** Problems that show without asking the server. */
 function problemsOf({ data, priority }: Values): Problems {
   const isNumber = /^\s*(?:-?\d+)?\s*$/.test(priority);
   return {

@@ -19,9 +19,9 @@ interface DurationDialogProps {
   readonly title: string;
   /** On the button. */
   readonly action: string;
-  /** What follows from it. */
+  /** The effect, in a sentence. */
   readonly note: string;
-  /** What no duration means: `until it is resumed`. */
+  /** The label for no duration: `until it is resumed`. */
   readonly forever: string;
   readonly onClose: () => void;
   readonly onChosen: (chosen: Chosen) => Promise<void>;

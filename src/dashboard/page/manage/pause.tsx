@@ -13,9 +13,9 @@ export interface PauseInForce {
 }
 
 interface PauseButtonProps {
-  /** What is to be paused, named as in `PauseInForce`. */
+  /** The name of the tier, script or jobs to pause, as in `PauseInForce`. */
   readonly name: string;
-  /** What keeps it from running now: its own pause, or one of what it is part of; null: nothing does. */
+  /** The pause that keeps it from running now: its own, or that of a whole it belongs to; null: there is none. */
   readonly pause: PauseInForce | null;
 }
 

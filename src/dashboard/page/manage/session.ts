@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals';
 import type { components } from '../../client/paths.ts';
 import { client, isStatic } from '../data.ts';
 
-/** Who looks, and what they may do; null: not known yet, or nobody in a report. */
+/** The viewer and their rights; null: not known yet, or nobody because the page is a report. */
 export const session = signal<Session | null>(null);
 
 type Session = components['schemas']['Session'];
@@ -25,6 +25,6 @@ if (!isStatic) {
     },
   });
   readSession().catch(() => {
-    // Whatever else is asked for tells that the server cannot be reached.
+    // Other requests show that the server cannot be reached.
   });
 }

@@ -15,7 +15,7 @@ interface JobVerbsProps {
   readonly onDone?: (verb: string) => void;
 }
 
-/** What can be done to these jobs; a button that fits only some of them says how many. */
+/** The verbs that fit these jobs; a button that fits only some of them shows how many. */
 export function JobVerbs({ jobs, onDone }: JobVerbsProps) {
   const [asked, setAsked] = useState<VerbButton | null>(null);
   const fitting = ({ verb }: VerbButton) => jobs.filter(({ verbs }) => verbs.includes(verb));
