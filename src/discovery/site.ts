@@ -21,7 +21,7 @@ interface SiteParts {
   readonly env: NodeJS.ProcessEnv;
   /** UTC epoch milliseconds. */
   readonly nowMs: number;
-  /** Null: nothing was ever recorded, or the log cannot be read. Whoever opened the site closes it. */
+  /** Null: nothing was ever recorded, or the log cannot be read. The caller that opened the site closes it. */
   readonly store: Store | null;
   /** Why a log that exists cannot be read; null: it can, or there is none. */
   readonly problem: string | null;

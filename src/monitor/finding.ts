@@ -10,7 +10,7 @@ export type FindingStatus = (typeof findingStatuses)[number];
 
 /** One thing that was found out: by a health check, by `doctor` about the host, or by `why` about a script. */
 export interface Finding {
-  /** What was looked at: `tier-overdue`, `disk`, `last run`. */
+  /** The name of the check: `tier-overdue`, `disk`, `last run`. */
   readonly code: string;
   readonly status: FindingStatus;
   /** One sentence with the figures. */
@@ -29,7 +29,7 @@ type Dashed<Name extends string> = Name extends `${infer First}${infer Rest}`
 /** `tier-overdue`, whose threshold is the setting `tierOverdue`. */
 export type CheckCode = Dashed<CheckSetting>;
 
-/** What a health check says of one subject. */
+/** The result of a health check for one subject. */
 export interface HealthFinding extends Finding {
   readonly code: CheckCode;
   readonly status: CheckStatus;

@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { bootOf, machineName } from '../system/process/identity.ts';
 
-/** A machine that was not seen for so long is away: nothing is expected of it, and nobody is told of what it has. */
+/** A machine is away if it was not seen for this long: it has no duties, and its incidents are not reported. */
 const SEEN_WITHIN_MS = 7 * 86_400_000;
 
 /** The copies that machines have which were seen lately. */

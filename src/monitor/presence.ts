@@ -12,7 +12,7 @@ import { matchAny } from '../system/base/glob.ts';
 import { once } from '../system/base/values.ts';
 import { copiesElsewhere, machinesElsewhere } from './machines.ts';
 
-/** Where scripts are looked for. */
+/** The place to look for scripts. */
 export interface PresencePlace {
   readonly root: string;
   readonly settings: Settings;
@@ -23,15 +23,15 @@ export interface PresencePlace {
 /** Tells whether scripts, handlers and tiers still exist. Each folder is read once, when it is first asked for. */
 export interface Presence {
   /**
-   * Why a script or handler no longer runs, in a few words. Null: it runs, or that cannot be told now, as its folder is
-   * unreadable, or a link leads nowhere.
+   * A few words on why a script or handler no longer runs. Null: it runs, or nobody knows now, because its folder is
+   * unreadable or a link leads nowhere.
    */
   whyScriptIsGone(name: string): Promise<string | null>;
   /** The same of a tier. */
   whyTierIsGone(tier: string): Promise<string | null>;
 }
 
-/** A tier's scripts; `gone`: it has no folder any more; `unknown`: what it holds cannot be told now. */
+/** A tier's scripts; `gone`: it has no folder any more; `unknown`: its folder cannot be read now. */
 type TierContent = Pick<FoundScripts, 'here' | 'elsewhere'> | 'gone' | 'unknown';
 
 interface FoundScripts {

@@ -145,11 +145,11 @@ const ENOUGH_MINUTES = 3;
 const RESERVED_TIERS = ['15min', 'hourly', 'daily', 'weekly', 'monthly', 'yearly'];
 
 /**
- * The minute of each call, different from root to root. That of a usual tier follows from the root and its name
- * alone, so that it stays when other tiers come and go; the others keep out of the way of these, of each other and
- * of lines that are installed, as far as there are free minutes.
+ * The minute of each call, different from root to root. The minute of a usual tier follows from the root and its name
+ * alone, so that it stays when other tiers come and go. The other tiers avoid these minutes, each other's, and those of
+ * installed lines, as far as there are free minutes.
  *
- * @param kept what installed lines have: that stays
+ * @param kept minutes of installed lines, which stay
  */
 export function chooseMinutes(
   root: string,
@@ -183,7 +183,7 @@ function reserveMinutes(root: string) {
 
 /** A number that is always the same for one text and different for most others. */
 function seededNumber(text: string): number {
-  // Whoever only reads the crontab does without the 5 ms of `node:crypto`.
+  // Loaded on first use: commands that only read the crontab save the 5 ms of `node:crypto`.
   return process.getBuiltinModule('node:crypto').createHash('sha256').update(text).digest().readUInt32BE();
 }
 

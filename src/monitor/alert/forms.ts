@@ -112,7 +112,7 @@ function writeSlack({ target: url }: ChannelSettings, message: AlertMessage): We
     text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
   const style = { escapeText, bold: (text: string) => `*${text}*`, code: fence, mono: tick };
   const text = writeMarked(wording, style, 3_000);
-  // Nobody wants previews of links in a script's output.
+  // Previews of links in a script's output would only be noise.
   return { url, body: { text, unfurl_links: false, unfurl_media: false } };
 }
 

@@ -111,7 +111,7 @@ const workerSeriesRecord = record(null, {
 
 type WorkerSeries = Values<typeof workerSeriesRecord>;
 
-/** What happened, by subject and period: `runner metrics --json`. */
+/** Figures by subject and period: `runner metrics --json`. */
 export const metricsRecord = record('Metrics', {
   period: shown.words(periods, 'Period'),
   /** When the first period begins and the last one ends. */
@@ -222,7 +222,7 @@ function rollUp(scripts: HourlyFigures, isWanted: (subject: string) => boolean, 
 /** The figures of a script, or of all scripts of a subject. */
 class SubjectFigures {
   readonly #periods = new Map<number, Figures>();
-  /** What waits of several handlers at the same time waits together; of several hours, the worst counts. */
+  /** By hour: the waiting jobs of several handlers are added up for each hour; a period takes its worst hour. */
   readonly #waiting = new Map<number, Figures>();
 
   add(hour: number, figures: Figures, period: Period): void {

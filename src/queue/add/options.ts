@@ -5,8 +5,8 @@ import type { DuplicatePolicy, NewJob } from '../api.ts';
 import { readId, readKey, readLeaseMs, readPriority, readWord, requireJobName, writeJson } from './values.ts';
 
 /**
- * What an option takes: it decides how a word of the command line is read, and which schema the API's bodies have. A
- * list names the words that are allowed.
+ * The kind of value that an option takes. It decides how a word of the command line is read, and which schema the API's
+ * bodies have. A list names the allowed words.
  */
 export type OptionKind =
   | 'json'

@@ -56,7 +56,7 @@ export interface VerbContext extends EndContext {
 export interface Verb<Options, Result> extends StateWords {
   readonly name: string;
   readonly options: readonly VerbOptionName[];
-  /** What it does, for the API's document. */
+  /** The verb's effect, for the API's document. */
   readonly summary: string;
   /** The dashboard's button; absent: the dashboard has none. */
   readonly button?: VerbButton;
@@ -76,7 +76,7 @@ export interface Verb<Options, Result> extends StateWords {
   read(options: Options, context: VerbContext): Effect<Result> | Promise<Effect<Result>>;
 }
 
-/** What a button says besides the verb's name. */
+/** Texts of a button besides the verb's name. */
 interface VerbButton {
   readonly effect: string;
   /** Asked about before; null: the verb does no harm. */

@@ -1,7 +1,7 @@
 import bytes from 'bytes';
 import prettyMilliseconds from 'pretty-ms';
 
-/** What stands where a figure or an instant is unknown. */
+/** Placeholder for an unknown figure or instant. */
 export const UNKNOWN = '–';
 
 const MINUTE_MS = 60_000;

@@ -1,6 +1,6 @@
 import { isInstant } from './values.ts';
 
-/** What the answers of the command line and of the API are made of. `schemaOf` makes the API's schemas of it. */
+/** The shape of values in answers of the command line and of the API. `schemaOf` makes the API's schemas of it. */
 export type Shape =
   | { readonly kind: 'text' | 'integer' | 'number' | 'flag' | 'instant' | 'json' }
   | { readonly kind: 'words'; readonly words: readonly string[]; readonly name?: string | undefined }
@@ -8,8 +8,8 @@ export type Shape =
   | { readonly kind: 'record'; readonly of: Pick<RecordOf<Fields>, 'name' | 'fields'> };
 
 /**
- * What a report that anybody may see has of a field: its value, something instead of a value that is there, or nothing
- * at all, as of each field that does not say otherwise.
+ * The content of a field in a report that anybody may see: the value, a replacement for a value that exists, or
+ * nothing. Fields that say nothing about it are left out.
  */
 type InPublic = 'shown' | 'left-out' | ((value: unknown, of: Readonly<Record<string, unknown>>) => unknown);
 
@@ -97,14 +97,14 @@ type ValuesOf<F> = {
   readonly [Key in keyof F as SourceOf<Key, F[Key]>]: F[Key] extends Field<infer Value, infer _Json> ? Value : never;
 };
 
-/** What the program has: instants are epoch milliseconds, by names that end in `Ms`. */
+/** The program's values: instants are epoch milliseconds, by names that end in `Ms`. */
 export type Values<R> = R extends { readonly fields: infer F }
   ? ValuesOf<Omit<F, OptionalIn<F>>> & Partial<ValuesOf<Pick<F, OptionalIn<F>>>>
   : never;
 
 type JsonIn<F> = { [Key in keyof F]: F[Key] extends Field<infer _Value, infer Json> ? Json : never };
 
-/** What is answered: instants are ISO 8601 in UTC. */
+/** The answer's values: instants are ISO 8601 in UTC. */
 export type JsonOf<R> = R extends { readonly fields: infer F }
   ? JsonIn<Omit<F, OptionalIn<F>>> & Partial<JsonIn<Pick<F, OptionalIn<F>>>>
   : never;

@@ -46,7 +46,7 @@ function namedRoot(source: string, root: string): string {
 /** A folder is a root if it contains a folder `jobs/`. */
 export function holdsJobs(folder: string): boolean {
   const jobs = join(folder, 'jobs');
-  // A disk that fails is told as that, not as a folder that is missing.
+  // `statSync` throws if the disk fails, which is then reported instead of a missing folder.
   return existsSync(jobs) && statSync(jobs).isDirectory();
 }
 

@@ -123,10 +123,11 @@ interface TierNeeds {
 }
 
 /**
- * The tier of a line, by the shortest gap between its times. Within the hour it is the coarsest that has a pass for each
- * time. A time of the day was chosen by somebody: such a line goes where a pass comes soon after it. What first waits for
- * long at random would hold up the others there, and goes where passes are rare. Each has a pass between the last time
- * of a day and midnight: a line for the 31st, or for Fridays, would run on the next day.
+ * The tier of a line, by the shortest gap between its times. Within the hour it is the coarsest tier that has a pass
+ * for each time. A time of the day was chosen by somebody, so the line goes to a tier whose pass comes soon after it. A
+ * line that first waits long at random would hold up the others there, and goes to a tier with rare passes. Each tier
+ * has a pass between the line's last time of a day and midnight: otherwise a line for the 31st, or for Fridays, would
+ * run on the next day.
  */
 export function chooseTier(schedule: string, { gapMs, lastMinute, randomStartSeconds }: TierNeeds): string {
   if (schedule === '@reboot') return FOR_TIMES_OF_DAY;
