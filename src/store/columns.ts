@@ -1,6 +1,6 @@
 /** The notation of `tables.ts`: columns with their types, in TypeScript and in SQL. */
 
-/** What a column holds. `name`: `queue/` and 512 characters, which an index can hold; `word`: up to 64. */
+/** The type of a column. `name`: `queue/` and 512 characters, which an index can hold; `word`: up to 64. */
 export type Kind = 'id' | 'integer' | 'real' | 'text' | 'name' | 'word' | 'json' | 'blob';
 
 /** How SQLite keeps it. */
@@ -8,7 +8,7 @@ export type Storage = 'integer' | 'real' | 'text' | 'blob';
 
 export type EngineName = 'sqlite' | 'postgres' | 'mysql';
 
-/** What SQLite says when the condition does not hold; servers have a condition alone. */
+/** SQLite's message if the condition does not hold; servers have only the condition. */
 interface Check {
   readonly sqlite?: readonly [sentence: string, condition: string];
   readonly servers?: string;
@@ -18,10 +18,10 @@ interface ColumnFacts {
   readonly kind: Kind;
   readonly isNullable?: boolean;
   readonly isUnique?: boolean;
-  /** Of a whole number: it is never below 0; it is 1 or 0. */
+  /** A whole number: `isCount` means at least 0, `isFlag` means 1 or 0. */
   readonly isCount?: boolean;
   readonly isFlag?: boolean;
-  /** Of an id: not even after its row was deleted. Servers never do. */
+  /** An id that is not given out again, even after its row was deleted. Servers never give one out again. */
   readonly isNeverReused?: boolean;
   /** `now`: milliseconds since 1970, by the clock of the engine. */
   readonly default?: string | number | typeof now;
@@ -105,14 +105,17 @@ export function storageOf({ facts: { kind } }: ColumnDefinition): Storage {
 
 type Columns = Readonly<Record<string, ColumnDefinition>>;
 
-/** What follows `create index … on …`: of each engine, or of `all` that are not named. Others have none of this name. */
+/**
+ * The text after `create index … on …`, by engine; `all` stands for engines that are not named. Other engines lack the
+ * index.
+ */
 type IndexTexts = { readonly [Engine in EngineName | 'all']?: string };
 type Index = string | (IndexTexts & { readonly isUnique?: boolean });
 
 interface TableFacts<Name extends string = string> {
   readonly unique?: readonly Name[];
   readonly indexes?: Readonly<Record<string, Index>>;
-  /** What must hold for a row of SQLite, by the sentence that says so. */
+  /** Conditions for every row of SQLite, by the sentence to say if one does not hold. */
   readonly sqliteChecks?: Readonly<Record<string, string>>;
   /** An index of MySQL's holds all rows: what makes a row one of few is a column, which is null in all others. */
   readonly computedOnMysql?: readonly string[];
@@ -122,7 +125,7 @@ interface TableFacts<Name extends string = string> {
 
 export interface TableDefinition<C = Columns, Key extends string = string> extends TableFacts {
   readonly columns: C;
-  /** What tells its rows apart; where nothing does, servers number the rows. */
+  /** The columns that identify a row; without any, servers number the rows. */
   readonly key: readonly Key[];
 }
 

@@ -58,7 +58,7 @@ export function toStoreUnavailable(error: unknown, folder: StateFolder): StoreUn
   return new StoreUnavailable(kind, describe(error, kind, folder), { cause: error });
 }
 
-/** What stands before and after the place in an error of {@link tellMovedFile}. */
+/** The text before and after the place in an error of {@link tellMovedFile}. */
 const aroundPlace = ['this log was moved to ', ', and takes no more here'] as const;
 
 /** The error by which SQLite informs every program that had the log's file open when it was moved, and is no runner. */

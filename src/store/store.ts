@@ -13,8 +13,8 @@ import { scriptJobsOf } from './statements/script-jobs.ts';
 import { workersOf } from './statements/workers.ts';
 
 /**
- * What can be asked inside a transaction, or alone where it is one statement: the areas that passes ask. Whoever asks
- * more builds its area around the statements: `incidentsOf(session.statements)`.
+ * The areas of statements that passes need, to be used inside a transaction, or outside for a single statement. Callers
+ * that need others build them around the statements: `incidentsOf(session.statements)`.
  *
  * @param taking how the engine takes jobs
  */

@@ -368,7 +368,7 @@ export const tables = {
       output_file_bytes: count.orNull,
       /** Identifies a run that was recorded without the log, so that it is replayed once. */
       spool_id: name.orNull,
-      /** 1: it succeeded, though its output tells of a failure. */
+      /** 1: it succeeded, though its output reports a failure. */
       suspect: flag.as<0 | 1>().default(0),
     },
     {

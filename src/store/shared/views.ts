@@ -5,7 +5,7 @@ import type { Dialect } from './sql/dialect.ts';
 export function viewsOf(dialect: Dialect): Readonly<Record<'activity' | 'totals', string>> {
   const none = dialect.name === 'sqlite' ? 'null' : dialect.integer('null');
   return {
-    // Every transition of a job, run or worker. Whoever settles a run says in `left_job` what became of its job.
+    // Every transition of a job, run or worker. The code that settles a run writes into `left_job` how it left its job.
     activity: `
   select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,
     id as worker_id, ${none} as job_id, ${none} as run_id, case state when 'skipped' then reason end as detail,
@@ -19,7 +19,7 @@ export function viewsOf(dialect: Dialect): Readonly<Record<'activity' | 'totals'
       when left_job is null then 'job-finished' else 'job-' || left_job end,
     worker_id, job_id, id, reason, null, warning from runs where finished_at is not null
   union all select at, event, worker_id, job_id, run_id, detail, actor, null from events`,
-    // What has happened to the jobs of each handler since the log began.
+    // Counts of all that has happened to the jobs of each handler since the log began.
     totals: `select handler, what, sum(times) as times
     from (select handler, what, times from gone
       union all ${countingOf(dialect).countsOf({ jobs: 'true', runs: 'true', events: 'true' })}) as counted

@@ -200,7 +200,7 @@ const orLeftOut =
 const oneOf = <T extends string | number>(...values: readonly T[]): Read<T> =>
   readIf(`one of ${values.join(', ')}`, (value) => (values as readonly unknown[]).includes(value));
 
-/** What a reader of a record's fields returns: what may be left out is optional. */
+/** The result of a reader of a record's fields: fields that may be left out are optional. */
 type ReadOf<R> = R extends Read<infer T> ? T : never;
 type Fields = Readonly<Record<string, Read<unknown>>>;
 type Of<F> = {
@@ -321,7 +321,7 @@ const run = {
   onlyHost: orLeftOut(name),
   /** The time that its job stands for: the start of a period, or the time of a script's own schedule. */
   slot: orNull(integer),
-  /** What its row is to say of its beginning. */
+  /** The beginning of the run, for its row. */
   start: object({
     script: name,
     contentHash: orNull(name),

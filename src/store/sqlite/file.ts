@@ -184,8 +184,8 @@ export function completeOpening(driver: Driver, options: Partial<Opening>): Open
 const CACHE_KIB = 2_000;
 
 /**
- * Sets what each connection needs, and returns whether its journal is a write-ahead log. That forgets commits without a
- * sync, and the session syncs it. A rollback journal without a sync could leave a broken file behind.
+ * Prepares a connection, and returns whether its journal is a write-ahead log. A write-ahead log without a sync only
+ * loses commits, and the session syncs it. A rollback journal without a sync could leave a broken file behind.
  */
 function setUpConnection(connection: Connection, path: string, opening: Opening): boolean {
   const isWal = retryWhileBusy(opening.busyTimeoutMs, () => setJournal(connection, path)) === 'wal';

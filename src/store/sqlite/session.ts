@@ -86,7 +86,7 @@ export class SqliteSession implements Statements {
     return [Number(this.#write(text, values).lastInsertRowid)];
   }
 
-  /** Whoever waits for work watches the file. */
+  /** Workers that wait for work watch the file. */
   noteWork(): void {}
 
   /** Work outside of a transaction: a reading, or one statement that writes. */
@@ -267,7 +267,7 @@ class WriteAheadLog {
   #failure: unknown = null;
   #isClosed = false;
   readonly #waiting: Waiting[] = [];
-  /** So many commits are waited for by somebody who does nothing else meanwhile. */
+  /** Commits up to this number are synced at once: somebody waits for them and does nothing else meanwhile. */
   #urgentCommits = 0;
   #timer: NodeJS.Timeout | undefined;
   /** The sync that is under way; it never rejects. */
@@ -292,7 +292,7 @@ class WriteAheadLog {
     if (this.#failure !== null) throw this.#failure;
   }
 
-  /** What was committed is on the disk before long. */
+  /** Counts a commit, which a sync soon brings to the disk. */
   noteCommit(): void {
     this.#commits += 1;
     this.demandSound();

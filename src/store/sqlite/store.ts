@@ -137,7 +137,7 @@ function differs(read: () => number, since: number): boolean {
   try {
     return !Object.is(read(), since);
   } catch {
-    // Whoever looks for work then meets the same failure.
+    // The next look for work then meets the same failure.
     return true;
   }
 }

@@ -79,7 +79,7 @@ export interface JobTaking {
 export const addedAhead = `jobs indexed by jobs_added
   where tier is null and created_at > ? and ready = 0 and run_at = created_at`;
 
-/** What becomes of claims. */
+/** Statements about claims. */
 export function claimsOf(db: Statements) {
   const { integer, name: engine, workerOf: worker } = db.dialect;
   const wasAhead = engine === 'sqlite' ? `or exists (select 1 from ${addedAhead})` : '';

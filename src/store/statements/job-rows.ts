@@ -62,7 +62,10 @@ export const isChildless = '(select 1 from jobs as child where child.parent_id =
 const readyOf = (state: string, runAt: string): string =>
   `case when jobs.tier is null and ${state} in ('queued', 'retrying') then case when ${runAt} <= ? then 1 else 0 end end`;
 
-/** As many texts as there are sets of columns: a dozen. Nobody else adds a child meanwhile. */
+/**
+ * The statement differs only by its columns, so there are about a dozen texts. No other connection adds a child
+ * meanwhile.
+ */
 async function updateOnSqlite(
   db: Statements,
   columns: readonly Column[],

@@ -71,7 +71,7 @@ export interface JobCounterRow {
   readonly crashes: number;
 }
 
-/** What is asked of many jobs, mostly by people. */
+/** Questions about many jobs, mostly asked by people. */
 export function jobListsOf(db: Statements) {
   const { isIn, fits } = db.dialect;
   return {
@@ -175,8 +175,8 @@ interface Source {
 }
 
 /**
- * Where the wanted jobs are looked for. Among many, the newest are found soonest from the table's end, the oldest from
- * its beginning; the few failed ones among a million by their index.
+ * Sources in which to look for jobs. Among many, the newest are found soonest from the table's end, and the oldest from
+ * its beginning; a few failed jobs among a million are found by their index.
  */
 async function sourcesFor(db: Statements, { patterns, states, order }: JobFilter): Promise<readonly Source[]> {
   const anywhere = [{ from: 'jobs', condition: '1 = 1' }];

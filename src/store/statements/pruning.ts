@@ -9,7 +9,7 @@ import { deleteJobs } from './jobs.ts';
 export interface Expiry {
   readonly succeeded: number;
   readonly failed: number;
-  /** Of machines: when they were seen last. */
+  /** Machines: the time when they were last seen. */
   readonly seen: number;
 }
 
@@ -45,7 +45,7 @@ const nothing: PruneStep = { deleted: 0, outputFiles: [] };
  */
 export function pruningOf(db: Statements) {
   return {
-    /** What there is to be pruned: one look, which waits for nobody. */
+    /** Finds whether there is something to prune: one query, which waits for nobody. */
     look: (before: Expiry) => look(db, before),
     /** Jobs of the queue in these states that ended before, the longest ago first, with their runs. */
     endedJobs: (states: readonly JobState[], before: number, limit: number) =>

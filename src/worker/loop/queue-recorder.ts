@@ -117,7 +117,7 @@ export class QueueRecorder extends LogRecorder<HandlerRun, WantedJobs> {
     return { finished, claimed, isWhole: claimed.length > 0 && claimed.every((job) => isAccepted(job, claim)) };
   }
 
-  /** Of the jobs that were claimed before, those that may run are returned, too. */
+  /** Also returns those of the jobs claimed before that may run. */
   protected async claim(
     session: StoreSession,
     { count, claimed }: WantedJobs,

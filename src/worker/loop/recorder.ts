@@ -65,7 +65,7 @@ export interface EndedRun<Run extends ClaimedRun = ClaimedRun> {
   readonly isRetryable: boolean;
 }
 
-/** What one commit has recorded. */
+/** The result of one commit. */
 export interface Turn<Run extends ClaimedRun = ClaimedRun> {
   /** One for each ended run. */
   readonly settled: readonly Settled[];
@@ -96,7 +96,7 @@ export interface Recording {
   readonly onUnbegun?: (unbegun: UnbegunJob) => void;
 }
 
-/** What belongs to one attempt at a transaction: a server may require another one. */
+/** The data of one attempt at a transaction: a server may require another attempt. */
 export interface Attempt {
   readonly archive: Archive;
   /** Jobs that fail instead of being claimed. */

@@ -111,7 +111,7 @@ export async function queueScripts(
   const jobs = wanted.map((each) => {
     const job = newJobOf(each, at);
     if (!isAgain(collector, each)) return job;
-    // What a person starts leaves the slot to the machines that cron calls.
+    // A start by hand leaves the slot to the machines that cron calls.
     return { ...job, isAgain: true, ...(isShared(call) && { scheduledFor: null }) };
   });
   return await write(collector, async (session) => {
@@ -243,7 +243,7 @@ async function tellRunning(collector: Collector, open: readonly ScriptJobRow[]):
   }
 }
 
-/** Where jobs run that run on other machines: " on web3 (pid 4711)". */
+/** The places of jobs that run on other machines: " on web3 (pid 4711)". */
 async function findElsewhere(
   { call, session, orphans }: Collector,
   held: readonly ScriptJobRow[],
@@ -269,8 +269,8 @@ function describeRunning(name: string, orphan: Orphan | undefined): string {
 }
 
 /**
- * Cancels jobs of scripts that no machine has any more. Of a shared log also those that are now for every machine or no
- * longer so, and those whose machine is gone.
+ * Cancels jobs of scripts that no machine has any more. In a shared log it also cancels the jobs of scripts that have
+ * changed between one machine and every machine, and jobs whose machine is gone.
  */
 async function cancelGone(collector: Collector, open: readonly ScriptJobRow[]): Promise<void> {
   const { call, request, at } = collector;

@@ -151,7 +151,7 @@ type Begun =
   | { readonly jobs: readonly PassJob[] }
   | { readonly seen: Seen; readonly collect: (collector: Collector) => Promise<readonly PassJob[]> };
 
-/** Reads what the first step needs. Nobody else works for this tier on this machine from now on. */
+/** Reads the data for the first step. From now on this machine has no other worker of this tier. */
 async function prepare(call: StoreInvocation, asked: Asked): Promise<FirstStep<Begun>> {
   const { store } = call;
   const { scheduledFor, startedAt: at } = asked.worker;

@@ -44,7 +44,7 @@ export interface Condition {
   readonly values: readonly unknown[];
 }
 
-/** What else differs between servers. */
+/** A dialect with the other differences between servers. */
 export interface ServerDialect extends Dialect {
   readonly name: 'postgres' | 'mysql';
   readonly types: ColumnTypes;

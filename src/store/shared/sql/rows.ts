@@ -76,7 +76,7 @@ export function unnest(columns: readonly string[]): string {
   return `unnest(${columns.map((column) => `?::${typeOf(column)}[]`).join(', ')})`;
 }
 
-/** Of whichever table: no name has two types. */
+/** Storage of a column by its name, in any table: no name has two types. */
 const storages = new Map(
   Object.values<TableDefinition>(tables).flatMap(({ columns }) =>
     Object.entries(columns).map(([name, column]) => [name, storageOf(column)]),

@@ -9,7 +9,7 @@ const WEEK_MS = 7 * DAY_MS;
 /** Their median counts, so that one odd run is not expected again a week later. */
 const WEEKS = 3;
 
-/** Around the same time of an earlier day so many runs are looked at. */
+/** Number of runs looked at around the same time of an earlier day. */
 const RUNS_AROUND = 8;
 
 type EarlierRuns = Pick<ReturnType<typeof usualOf>, 'successes'>;
@@ -50,7 +50,7 @@ export async function compareRun(
   return [...judgeRun(run, earlier, await readAround(usual, run, before)), ...creep];
 }
 
-/** What ran at the same time of earlier weeks, beside it and beside each one before it. */
+/** Runs at the same time of earlier weeks: those beside this run, and those beside each one before it. */
 async function readWeeksBefore(
   usual: EarlierRuns,
   { script, startedAt }: MeasuredRun,
@@ -81,7 +81,7 @@ async function readAround(
   const around: MeasuredRun[] = [];
   for (const ago of [DAY_MS, WEEK_MS]) {
     const until = startedAt - ago + (intervalOf(startedAt, before) * RUNS_AROUND) / 2;
-    // What lies among the last runs is known.
+    // Runs that are among the last ones are known already.
     if (until <= oldest) around.push(...(await usual.successes(script, until, RUNS_AROUND)));
   }
   return around;
@@ -92,7 +92,7 @@ function intervalOf(startedAt: number, before: readonly MeasuredRun[]): number {
   return (startedAt - (before.at(-1)?.startedAt ?? startedAt)) / Math.max(1, before.length);
 }
 
-/** At each of so many instants, a week apart, the memory of a few runs is looked at. */
+/** Number of instants, a week apart, and the number of runs whose memory is looked at for each. */
 const CREEP_WEEKS = 4;
 const CREEP_RUNS = 9;
 const FEWEST_CREEP_RUNS = 5;
@@ -123,7 +123,7 @@ async function findCreep(
     const runs = await usual.successes(script, startedAt - week * WEEK_MS, CREEP_RUNS);
     const earlier = medianOf(runs);
     if (earlier === null || later === null || later < earlier * LEAST_GROWTH) return [];
-    // What did not run for weeks tells nothing of them.
+    // A script that did not run for weeks gives no figures for them.
     const newest = (runs[0] as MeasuredRun).startedAt;
     if (newest < startedAt - (week + 1) * WEEK_MS) return [];
     since = newest;
