@@ -112,7 +112,7 @@ type StopCause = 'replaced';
 export interface StopRequest {
   /** Null while work may go on. */
   readonly reason: string | null;
-  /** What the reason is about, where somebody asks; null: anything else. */
+  /** A code for the reason, if a caller needs it; null: any other reason. */
   readonly cause: StopCause | null;
   readonly rest: Rest;
   /** Whether someone else asked for the stop, as by a signal: then other ends at that time may have the same cause. */

@@ -142,12 +142,12 @@ function medianOf(runs: readonly MeasuredRun[]): number | null {
 /** With fewer earlier runs nobody knows what is usual. */
 export const FEWEST_RUNS = 5;
 
-/** So many earlier runs are looked at: more tell what was usual a while ago. */
+/** Number of earlier runs that are compared; more would include what was usual long ago. */
 export const RECENT_RUNS = 30;
 
 type Judged = Exclude<Measure, 'creep'>;
 
-/** What makes a figure unusual, in the same way for all scripts: nothing is to be set. */
+/** The conditions for an unusual figure, the same for all scripts: there are no settings. */
 interface Rule {
   /** Equal factors become equal distances. */
   readonly scale: (value: number) => number;
@@ -162,7 +162,7 @@ const logarithm = (least: number) => ({
   unscale: Math.exp,
 });
 
-/** Of what can be 0, or less: as good as a logarithm for all that is not small. */
+/** Scale of figures that can be 0 or less: like a logarithm for all figures that are not small. */
 const signed = (unit: number) => ({
   scale: (value: number): number => Math.asinh(value / unit),
   unscale: (scaled: number): number => Math.sinh(scaled) * unit,
@@ -177,25 +177,25 @@ const rules: Readonly<Record<Judged, Rule>> = {
   count: { ...signed(1), leastDifference: 3, isLessUnusual: true },
 };
 
-/** Nobody is to hear of less than this factor, and runs that differ by less are of one kind. */
+/** Smaller factors are not reported, and runs that differ by less are of one kind. */
 const LEAST_DISTANCE = Math.log(2);
 
 /** By so much it is unlike each of the others, whatever their median is. */
 const LEAST_BEYOND = Math.log(1.25);
 
-/** Of so many runs one may be odd: it is no kind of its own. */
+/** One run in this many may be odd without being a kind of its own. */
 const RUNS_PER_ODD_ONE = 15;
 
-/** What is known by the week is taken where the last runs then vary by less than this share. */
+/** The weekly pattern counts if with it the last runs vary by less than this share of their variation without it. */
 const BETTER_BY_WEEK = 0.7;
 
 /** How many standard deviations count as unusual; the fewer runs there are, the less is known of those. */
 const spreads = (runs: number): number => 3.4 + 16 / runs;
 
-/** What of a normal distribution the median absolute deviation is. */
+/** The median absolute deviation of a normal distribution, as a share of its standard deviation. */
 const MAD_OF_NORMAL = 0.6745;
 
-/** What a run is compared with. */
+/** The earlier runs that a run is compared with. */
 interface Earlier {
   /** The last successful runs before it, newest first. */
   readonly recent: readonly MeasuredRun[];
@@ -225,10 +225,10 @@ function judgeRun(run: MeasuredRun, { recent, weeksBefore }: Earlier, alike: rea
 }
 
 /**
- * What the last runs would have been at this time of the week: each by what has become of it, between its time and
- * this one, in the weeks before.
+ * The last runs as they would have been at this time of the week: each is moved by the change from its time to this one
+ * in the weeks before.
  *
- * @returns null: that explains them no better
+ * @returns null: the weekly pattern explains them no better
  */
 function moveToNow(
   measure: Judged,
