@@ -10,8 +10,8 @@ import { pauseRecord } from './model/pauses.ts';
 import type { Why } from './why/explain.ts';
 
 /**
- * JSON as docs/json.md describes it: two spaces deep, ended by a line feed. What a terminal could
- * take for a control character is escaped, and read back unchanged.
+ * JSON as docs/json.md describes it: two spaces deep, ended by a line feed. Characters that a terminal could take for
+ * control characters are escaped, and read back unchanged.
  */
 export function formatJson(value: unknown): string {
   return `${writeExactly(value).replace(unsafe, escapeUnits)}\n`;
@@ -22,7 +22,7 @@ export function formatJsonLine(value: unknown): string {
   return `${writeExactly(value, true).replace(unsafe, escapeUnits)}\n`;
 }
 
-/** What is in `jobs/`: `runner list --json`. */
+/** The contents of `jobs/`: `runner list --json`. */
 export function discoveryToJson(
   { tiers, unread, handlers, ignored, elsewhere, warnings }: Discovery,
   pauses: readonly Pause[] = [],
@@ -68,7 +68,7 @@ function escapeUnits(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** What checks have come to: `runner check --json`. */
+/** The results of checks: `runner check --json`. */
 export function healthToJson(findings: readonly HealthFinding[]) {
   const checks = findings.map(({ code, status, subject, message, hint }) => ({ code, status, subject, message, hint }));
   return { status: worstStatus(findings), checks };

@@ -11,10 +11,10 @@ import { tierOf } from './model/runs/run.ts';
 import { type RunWithOutput, selectHighestRunId, selectRun, selectScriptNames } from './model/runs/runs.ts';
 import { countWaitingNames } from './model/status.ts';
 
-/** What a word can mean here: the names in `jobs/`, and those that only the log knows. */
+/** The names that a word can mean here: those in `jobs/`, and those that only the log knows. */
 type SiteOfNames = Pick<Site, 'root' | 'view' | 'known'>;
 
-/** Where a file's name may be relative to, and where the name has to be. */
+/** The folder to which a file's name may be relative, and the folder in which it must be. */
 interface Wanted {
   /** Default: the root. */
   readonly cwd?: string;
@@ -100,7 +100,7 @@ export async function findPausables(site: Site, words: readonly string[], { cwd 
   return [...new Set(words.map((word) => choosePausable(scriptNameOf(word, from), pausables)))];
 }
 
-/** Whatever is paused can be resumed, be it in `jobs/` or not. */
+/** Finds the pauses to resume, whether their names are in `jobs/` or not. */
 export async function findPaused(site: Site, words: readonly string[], wanted: Wanted = {}): Promise<string[]> {
   const names = (await site.pauses()).map(({ name }) => name);
   const from = { root: site.root, cwd: wanted.cwd ?? site.root };
@@ -117,7 +117,7 @@ export async function findPaused(site: Site, words: readonly string[], wanted: W
 interface Pausables {
   readonly tiers: readonly string[];
   readonly scripts: readonly string[];
-  /** Of handlers, and of jobs that wait. */
+  /** Names of handlers, and of waiting jobs. */
   readonly jobNames: readonly string[];
 }
 
@@ -147,7 +147,7 @@ function nameOfJobs(pattern: string): string {
   return pauseNameOf(pattern);
 }
 
-/** Who writes `hourly/*` means the tier's scripts, mostly. */
+/** A user who writes `hourly/*` mostly means the tier's scripts. */
 function nameOfPattern(word: string, tiers: readonly string[]): string {
   const tier = tiers.find((name) => word.startsWith(`${name}/`));
   if (tier === undefined) return nameOfJobs(word);

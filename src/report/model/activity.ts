@@ -11,7 +11,7 @@ export const jobActivityRecord = record(null, {
   at: shown.instant,
   event: shown.text,
   detail: field.text.orNull,
-  /** What is to be said of it besides its reason. */
+  /** A detail besides the reason. */
   warning: quoting.orNull.about('Of a run that ended'),
   run: shown.integer.orNull.from('runId'),
   by: shown.text.orNull.from('actor'),
@@ -37,7 +37,7 @@ export interface Activity extends Values<typeof activityRecord> {
   readonly place: ActivityPlace;
 }
 
-/** Where a transition stands in the order of all: by its instant, by its kind, by its number within that. */
+/** The position of a transition in the order of all: its instant, its kind, its number within the kind. */
 export type ActivityPlace = readonly [atMs: number, rank: number, number: number];
 
 export interface ActivityQuery extends Partial<OpenWindow> {
@@ -45,7 +45,7 @@ export interface ActivityQuery extends Partial<OpenWindow> {
   readonly jobId?: number | undefined;
   readonly order: 'newest' | 'oldest';
   readonly limit: number;
-  /** So many are left out first. Default 0. */
+  /** Number of entries to skip first. Default 0. */
   readonly offset?: number | undefined;
   /** Only what follows this in the order asked for. */
   readonly after?: ActivityPlace | undefined;
@@ -55,8 +55,8 @@ export interface ActivityQuery extends Partial<OpenWindow> {
 const GROWTH = 8;
 
 /**
- * What happened to all jobs and workers, or to those that are asked for: what the view `activity` has. That would be
- * sorted whole; here each table is asked for what lies within a stretch of time, by an index, further and further away.
+ * Selects what happened to all jobs and workers, or to the wanted ones, as the view `activity` does. The view would be
+ * sorted whole. This asks each table, by an index, for a stretch of time, and goes further and further away.
  */
 export async function selectActivity(log: LogView, query: ActivityQuery): Promise<Activity[]> {
   const { order, limit, offset = 0 } = query;
@@ -95,7 +95,7 @@ async function findBounds(log: LogView, { sinceMs, untilMs, workerId, order, aft
   return { since, until, start };
 }
 
-/** What follows a worker's end, as others find its jobs, does so within a day. */
+/** Selects a worker's stretch of time. It ends a day after the worker: until then others may find its jobs. */
 async function selectLife({ db }: LogView, id: number): Promise<Stretch> {
   const query = db.selectFrom('workers').select(['started_at', 'finished_at']).where('id', '=', id);
   const worker = await query.executeTakeFirst();
@@ -229,7 +229,7 @@ const workersEnded: Source = async ({ db }, asked) => {
   });
 };
 
-/** Where what ends within the stretch began, unless it lasted long. */
+/** Begin of the runs that may end within the stretch, except long ones. */
 function nearby({ since, until }: Stretch) {
   return sql`started_at >= ${since - HOUR_MS} and started_at < ${until}`;
 }
@@ -262,7 +262,10 @@ interface RunRow {
 
 const runColumns = sql`runs.id, worker_id as "workerId", job_id as "jobId", outcome, left_job as "leftJob", reason, warning`;
 
-/** Of one job by the index of these; of all by that of scripts: {@link ofRuns} joins them. */
+/**
+ * The table to search. For one job it is `runs`, by its index of jobs; for all jobs it is joined with scripts, by its
+ * index of scripts: see {@link ofRuns}.
+ */
 const runsFrom = ({ jobId }: Asked) => (jobId === undefined ? sql`scripts cross join runs` : sql`runs`);
 
 function ofWanted({ jobId, workerId }: Asked) {

@@ -3,7 +3,7 @@ import type { Severity } from '../../store/words.ts';
 import { type Overview, readOverview, type ScriptOverview, type SiteOfOverview } from './overview.ts';
 import { type RunFigures, type Summary, selectFigures, summarizeRuns, type TimeWindow } from './runs/runs.ts';
 
-/** What a digest tells of one window of time: an overview, and what of it deserves a look. */
+/** The content of a digest about one window of time: an overview, and the items that deserve a look. */
 export interface Digest {
   readonly overview: Overview;
   /** Most failures first. */
@@ -25,7 +25,7 @@ export interface SlowerScript {
 export interface CostlyScript {
   readonly script: string;
   readonly cpuMs: number;
-  /** Of all CPU time: 0 to 1. */
+  /** Share of all CPU time: 0 to 1. */
   readonly share: number;
 }
 
@@ -62,7 +62,7 @@ export async function readDigest(site: SiteOfOverview, query: TimeWindow): Promi
 /** Fewer runs say nothing about what is usual. */
 const FEWEST_RUNS = 5;
 
-/** What everybody notices, and no noise reaches. */
+/** A slowdown that everybody notices, and that noise does not reach. */
 const SLOWER = 1.5;
 const SLOWER_MS = 100;
 

@@ -11,7 +11,7 @@ export const findingText = field.text.inPublicAs((message, { code }) =>
   typeof code !== 'string' || isOfRuns(code) || code === ('jobs-failing' satisfies CheckCode) ? LEFT_OUT : message,
 );
 
-/** What was found wrong, and what became of it. */
+/** A fault that was found, with its history. */
 export const incidentRecord = record('Incident', {
   id: shown.integer,
   subject: shown.text.about('A script or handler, a tier, `queue`, `log`, `disk`, `alerts`'),
@@ -45,7 +45,7 @@ export interface IncidentQuery {
 /** All: where a server has columns of its own for its indexes, those are nobody's business. */
 const columns = columnsOf(tables.incidents);
 
-/** What is wrong and not over, the oldest first. */
+/** Incidents that are not over, the oldest first. */
 export async function selectOpenIncidents({ db }: LogView): Promise<IncidentRow[]> {
   return await db.selectFrom('incidents').select(columns).where('recovered_at', 'is', null).orderBy('id').execute();
 }

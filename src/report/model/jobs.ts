@@ -73,7 +73,7 @@ const endedChildren = field.list(
   field.one(record(null, { id: field.integer, name: field.text, data: field.json, result: field.json })),
 );
 
-/** What whoever works a job off needs. */
+/** The data that the worker of a job needs. */
 export const claimedJobRecord = record('ClaimedJob', {
   ...jobRecord.fields,
   token: field.text.about('Needed to end the job'),
@@ -95,7 +95,7 @@ export const jobCountRecord = record(null, {
   cancelled: shown.integer,
 });
 
-/** What has happened to jobs of a name: `runner jobs --totals --json`. */
+/** Counts of what has happened to jobs of a name: `runner jobs --totals --json`. */
 export const jobTotalsRecord = record('JobTotals', {
   name: shown.text,
   added: shown.integer,
@@ -119,7 +119,7 @@ export interface JobList {
   readonly pauses: readonly Pause[];
 }
 
-/** Where nothing has ever been added. */
+/** The list if nothing was ever added. */
 export const noJobs: JobList = { jobs: [], isCut: false, pauses: [] };
 
 /** The queue hands out no more at once. */
@@ -153,7 +153,7 @@ export async function readJobs(
 /** Why the claims of jobs hold no more, though nobody has recorded that yet; by their numbers. */
 type LostClaims = ReadonlyMap<number, string>;
 
-/** What the next worker will find of the queue's jobs that are claimed. */
+/** Finds the claims of the queue that the next worker will find lost. */
 export async function findLostClaims(store: StoreSession, nowMs: number): Promise<LostClaims> {
   const claims = await store.claims.ofWorkers();
   // A job that others have moved on is lost to nobody.
@@ -216,7 +216,7 @@ export async function readUpcoming(store: StoreSession, query: UpcomingQuery): P
     const next = takeEarliest(candidates);
     if (next === null) break;
     upcoming.push(next);
-    // What is overdue runs now, and no sooner.
+    // An overdue job runs now, not at its past time.
     const atMs = Math.max(next.atMs, nowMs);
     candidates.push(...(await followingRun({ ...next, atMs }, atMs)));
   }
@@ -246,7 +246,7 @@ async function followingRun(job: Candidate, finished: number): Promise<Candidate
   return next === null ? [] : [{ ...job, atMs: next.runAt, scheduledMs: next.scheduledFor, isExpected: true }];
 }
 
-/** Whatever is beyond these comes after them, repeated or not. */
+/** The soonest jobs, up to the limit: all other jobs and repetitions come later. */
 async function selectNext(store: StoreSession, { pattern, limit, nowMs: at }: UpcomingQuery): Promise<Job[]> {
   return await listJobs(store, { pattern, order: 'soonest', limit }, at);
 }
@@ -303,10 +303,10 @@ export const jobStoryRecord = record('JobStory', {
   activity: shown.list(field.one(jobActivityRecord)),
 });
 
-/** What became of a job besides what its row tells. */
+/** The history of a job that its row does not hold. */
 export interface JobStory {
   readonly job: Job;
-  /** What keeps it from being run; null: nothing does. */
+  /** The pause that keeps it from running; null: none does. */
   readonly pause: Pause | null;
   readonly children: readonly JobChild[];
   /** Newest first. */

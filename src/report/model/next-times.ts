@@ -105,11 +105,11 @@ async function selectFinishedPass(db: Kysely<ActivityLog>, tier: string): Promis
 const MUCH_MS = 3_600_000;
 
 /**
- * That a script runs long after its time, as its tier is called so rarely: "daily at 02:30, in a tier whose pass is at
- * 04:13". Null: it does not, or that is not known.
+ * Whether a script runs long after its time, because its tier is called rarely: "daily at 02:30, in a tier whose pass
+ * is at 04:13". False if that is unknown.
  */
 export function isFarFromPass({ tier, atMs, passMs }: NextTime): boolean {
-  // Where a frequent tier is late, cron has not called it.
+  // If a frequent tier is late, the cause is cron, which has not called it.
   const isRare = (tierPeriodMs(tier) ?? 0) > MUCH_MS;
   return isRare && atMs !== null && passMs !== null && passMs - atMs > MUCH_MS;
 }
@@ -118,7 +118,7 @@ export function isFarFromPass({ tier, atMs, passMs }: NextTime): boolean {
 export const upcomingRecord = record(null, {
   at: field.instant,
   kind: field.words(['tier', 'script', 'job']),
-  /** Of a tier, a script, or a job of the queue. */
+  /** The name of a tier, a script, or a job of the queue. */
   name: field.text,
   /** The number of a job; null: it is none. */
   id: field.integer.orNull,

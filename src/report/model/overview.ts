@@ -72,7 +72,7 @@ const tierRecord = record('TierOverview', {
   skippedPasses: shown.integer,
   lastSkippedPass: shown.one(passRecord).orNull.from('lastSkipped'),
   missedPasses: shown.one(missedRecord).orNull.from('missed'),
-  /** What keeps all of it from running now. */
+  /** The pause that keeps all of it from running now. */
   pause: shown.one(pauseRecord).orNull,
 });
 
@@ -100,7 +100,7 @@ export const scriptRecord = record('ScriptOverview', {
 
 export type ScriptOverview = Values<typeof scriptRecord>;
 
-/** What the log says about all scripts in one window of time. */
+/** The log's facts about all scripts in one window of time. */
 export const overviewRecord = record('Overview', {
   since: shown.instant,
   until: shown.instant,
@@ -115,7 +115,7 @@ export const overviewRecord = record('Overview', {
 export interface Overview extends Values<typeof overviewRecord> {
   readonly tiers: readonly TierOverview[];
   readonly running: readonly RunningRun[];
-  /** What is paused now. */
+  /** The pauses in force now. */
   readonly pauses: readonly Pause[];
 }
 
@@ -124,7 +124,7 @@ export interface OverviewQuery extends TimeWindow {
   readonly tier?: string | undefined;
   /** Only scripts with such a run in the window; their figures still count all of their runs. */
   readonly outcomes?: readonly Outcome[] | undefined;
-  /** At most so many scripts. */
+  /** Largest number of scripts. */
   readonly limit?: number | undefined;
 }
 
@@ -133,7 +133,7 @@ const RECENT_RUNS = 20;
 /** The parts of a site that an overview is made of. */
 export type SiteOfOverview = Pick<Site, 'view' | 'known' | 'pauses' | 'crontab'>;
 
-/** What is asked, and what the site says beside the log. */
+/** The query, and the facts about the site that are not in the log. */
 interface Asked extends OverviewQuery {
   /** Undefined: nobody knows what is in `jobs/`, so nothing is called gone. */
   readonly known: readonly KnownTier[] | undefined;
@@ -219,7 +219,7 @@ async function readTier(
     passes: calls.calls.length - calls.skipped,
     skippedPasses: calls.skipped,
     lastSkipped: calls.lastSkipped,
-    // Nobody expects a folder that is gone to be called.
+    // A folder that is gone is expected to have no calls.
     missed: isExpected ? await findMissedByCrontab(tier, { periodMs, calledAtMs, sinceMs, untilMs }, crontab) : null,
     pause: findPause(pauses, tier),
   };
@@ -246,7 +246,7 @@ async function readLastPass(db: LogView['db'], tier: string, untilMs: number): P
 }
 
 interface Found {
-  /** What has run in the window, or at all where nobody knows what is in `jobs/`. */
+  /** Scripts that ran in the window, or at any time if the contents of `jobs/` are unknown. */
   readonly ran: readonly string[];
   readonly figures: ReadonlyMap<string, RunFigures>;
   readonly tiers: readonly TierOverview[];

@@ -1,7 +1,7 @@
 import { pauseKinds } from '../../store/words.ts';
 import { record, shown } from '../../system/base/record.ts';
 
-/** What keeps scripts, tiers or jobs from being run. */
+/** A pause of scripts, tiers or jobs. */
 export const pauseRecord = record('Pause', {
   name: shown.text.about('`*`, a tier, a script, `queue`, or `queue/` and a pattern of job names'),
   kind: shown.words(pauseKinds),
@@ -9,7 +9,7 @@ export const pauseRecord = record('Pause', {
   since: shown.instant.from('createdAt'),
 });
 
-/** What nobody is told of. */
+/** A mute: incidents of this name are not reported. */
 export const muteRecord = record('Mute', {
   name: shown.text,
   until: shown.instant.orNull.from('until'),

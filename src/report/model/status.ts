@@ -31,7 +31,7 @@ import {
 
 const statusRunRecord = record(null, {
   ...runningRecord.fields,
-  /** What it usually takes; null: it never succeeded. */
+  /** Usual duration; null: it never succeeded. */
   usualDurationMs: shown.number.orNull,
 });
 
@@ -77,20 +77,20 @@ const queueRecord = record('QueueStatus', {
 
 export interface QueueStatus {
   readonly counts: QueueCounts;
-  /** Of jobs that wait, those that nothing in `jobs/queue/` here is for; most jobs first. */
+  /** Names of waiting jobs that no handler in `jobs/queue/` here takes; most jobs first. */
   readonly withoutHandler: readonly UnhandledName[];
   /** How many workers of the queue live. */
   readonly workers: number;
   /** How many of these have no job now. */
   readonly idleWorkers: number;
-  /** Who else waits for jobs. */
+  /** Other programs that wait for jobs. */
   readonly waiting: readonly Waiter[];
 }
 
 /** How things stand at one moment. */
 export const statusRecord = record('Status', {
   at: shown.instant,
-  /** What is wrong and not over, oldest first. */
+  /** Incidents that are not over, oldest first. */
   incidents: shown.list(field.one(incidentRecord)),
   /** Oldest first. */
   running: shown.list(field.one(statusRunRecord)),
@@ -164,7 +164,7 @@ export async function readStatus(site: Site): Promise<Status> {
   };
 }
 
-/** Of a folder that this user may not look into, nothing is known. */
+/** A folder that this user may not read counts as empty. */
 function listQuarantined(folder: string): string[] {
   try {
     return findQuarantined(folder);
@@ -208,7 +208,7 @@ async function readRunning(log: LogView, store: Store | null, nowMs: number): Pr
 interface QueueStatusQuery {
   /** The names of the handlers here. */
   readonly handlers: readonly string[];
-  /** Who waits for jobs besides the workers. */
+  /** Programs besides the workers that wait for jobs. */
   readonly waiting: readonly Waiter[];
   readonly nowMs: number;
 }
@@ -278,7 +278,7 @@ export async function countWaitingNames(db: Kysely<ActivityLog>, nowMs: number):
     .select(sql<number>`sum(case when ${isDue} then 1 else 0 end)`.as('due'))
     .where('ready', '=', sql.lit(0))
     .execute();
-  // Whose time has come stands among the others until somebody looks for work.
+  // A job whose time has come stays among the others until a worker looks for work.
   for (const { name, jobs, due } of others) add(name, due, jobs - due);
   return [...counts.values()];
 }

@@ -45,7 +45,7 @@ export interface RecordedPass extends Values<typeof passRecord> {
 
 /** A worker that has a tier's lock. */
 const holderRecord = record('TierHolder', {
-  /** Null: it works without the log, and only its lock file tells of it. */
+  /** Null: it works without the log, and only its lock file shows it. */
   kind: shown.words(workerKinds).orNull,
   pid: shown.integer,
   host: shown.text,
@@ -71,7 +71,7 @@ export const tierStateRecord = record('TierState', {
   nextCall: shown.instant.orNull,
   isOverdue: shown.flag,
   isDueAgain: shown.flag,
-  /** Who has its lock. */
+  /** The holder of its lock. */
   holder: shown.one(holderRecord).orNull,
   pause: shown.one(pauseRecord).orNull,
 });
@@ -129,7 +129,7 @@ async function findDueAgain(
   return crashed.length < PASS_TRIES ? start : null;
 }
 
-/** Who has these tiers, by the log or, without it, by their lock files. */
+/** Holders of these tiers, by the log or, without it, by their lock files. */
 export async function findHolders(
   { view, states }: Pick<Site, 'view' | 'states'>,
   tiers: readonly string[],
@@ -149,7 +149,7 @@ function findFileHolder(states: readonly StateFolder[], tier: string): TierHolde
   return null;
 }
 
-/** Of a folder that this user may not look into, nothing is known. */
+/** A folder that this user may not read shows no holder. */
 function findReadableHolder(locks: string, tier: string): LockHolder | null {
   try {
     return findLockHolder(locks, tier);
@@ -291,7 +291,9 @@ interface OpenJob {
   readonly reason: string | null;
 }
 
-/** What a worker has in its hands it comes to; what it has left, or died before, waits for another one. */
+/**
+ * A living worker gets to the jobs it holds. A job that a worker has left, or whose worker died, waits for another one.
+ */
 function waitingState(job: OpenJob, holders: readonly TierHolder[]): WaitingState {
   if (job.state === 'retrying') return 'retrying';
   const holder = holders.find(({ tier }) => tier === job.tier);

@@ -8,10 +8,10 @@ const paints: Readonly<Record<FindingStatus, keyof Pick<Palette, 'good' | 'live'
   ...{ ok: 'good', note: 'live', unknown: 'live', warning: 'warning', critical: 'bad' },
 };
 
-/** What stands before a finding: its status, as its command calls it, and its code. */
+/** The head of a finding: its status, as its command calls it, and its code. */
 export interface FindingHead {
   readonly status: string;
-  /** What follows the status, padded; its width is that of the indentation of further lines. */
+  /** The text after the status, padded; its width is that of the indentation of further lines. */
   readonly label: string;
   /** Default: that of the status. */
   readonly paint?: (text: string) => string;

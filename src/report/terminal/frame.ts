@@ -1,7 +1,7 @@
 import type { Palette } from './screen.ts';
 import { truncate, widthOf } from './table.ts';
 
-/** What a whole screen shows. */
+/** The content of a whole screen. */
 export interface ScreenFrame {
   /** The views by their keys, and which one is shown. */
   readonly tabs: readonly Tab[];

@@ -140,7 +140,7 @@ function describeWhy({ detail, warning, runId }: JobActivity, { clock }: Screen)
   return [runId === null ? withInstants(why, clock.short) : why, said].filter(Boolean).join('; ');
 }
 
-/** What happened to jobs and workers, in the order it comes in. */
+/** Renders the events of jobs and workers, in the given order. */
 export function renderActivity(activity: readonly Activity[], isCut: boolean, screen: Screen): string {
   if (activity.length === 0) return 'Nothing of that kind is in the log.\n';
   const { palette, clock } = screen;
@@ -273,7 +273,7 @@ const happenings = {
   kicked: 'kicked',
 } as const satisfies Readonly<Record<Exclude<keyof JobTotals, 'name'>, string>>;
 
-/** What has happened to the jobs of each handler since the log began. */
+/** Renders the counts of each handler's jobs since the log began. */
 export function renderJobTotals(totals: readonly JobTotals[], screen: Screen): string {
   if (totals.length === 0) return 'No jobs found in the queue, nor earlier ones.\n';
   const keys = Object.keys(happenings) as (keyof typeof happenings)[];
@@ -294,7 +294,7 @@ function sum(numbers: readonly number[]): number {
 }
 
 const MOST_DATA_LINES = 40;
-/** What plain SQL has written may be megabytes. */
+/** Plain SQL may have written megabytes. */
 const LONGEST_LINE = 2000;
 
 /** JSON for people: indented, and cut where it is long. */

@@ -9,7 +9,7 @@ const WEEK_MS = 7 * 24 * 3_600_000;
 /** A log of less tells no week; a script that runs once a day may leave out the first one. */
 const NEARLY_A_WEEK_MS = 6 * 24 * HOUR_MS;
 
-/** What costs most: every script with its CPU time, the most first. */
+/** Renders every script with its CPU time, the most expensive first. */
 export function renderCosts(metrics: Metrics, cpuLimit: number | null, screen: Screen): string {
   const all = metrics.series.find(({ kind }) => kind === 'all');
   const scripts = metrics.series.filter(({ kind }) => kind === 'script').sort(byCost);
@@ -168,7 +168,7 @@ function utcTime(atMs: number, period: Metrics['period']): string {
 
 const BAR_COLUMNS = 12;
 
-/** Whatever is more than nothing can be seen. */
+/** Anything above zero is visible. */
 function drawBar(share: number | null): string {
   if (!share) return '';
   return '█'.repeat(Math.max(1, Math.round(share * BAR_COLUMNS)));

@@ -80,9 +80,9 @@ export function renderScriptTable({ scripts, totals }: Overview, screen: Screen)
 }
 
 /**
- * What to do when there is nothing to show yet.
+ * Renders what to do if there is nothing to show yet.
  *
- * @param only the tier that was asked for
+ * @param only the tier that the user named
  */
 export function renderNothing(overview: Overview, root: string, screen: Screen, only?: string): string {
   const count = overview.scripts.length;
@@ -224,7 +224,7 @@ function describeSkipped(tier: TierOverview, { clock }: Screen): string[] {
   return [`${count} skipped, last ${clock.short(last.startedAtMs)}`, describeSkip(last, clock)];
 }
 
-/** What is to be said of a script besides its figures. A pause of its whole tier stands above. */
+/** Lines about a script besides its figures. A pause of its whole tier stands above. */
 function renderBelow(script: ScriptOverview, screen: Screen): string[] {
   const { columns, palette, clock } = screen;
   const { lastError, lastRun, waiting, pause } = script;
@@ -354,14 +354,14 @@ export function renderList(
     .join('\n\n')}\n`;
 }
 
-/** What is known of scripts besides their files. */
+/** Facts about scripts that their files do not hold. */
 interface ListFacts {
   readonly pauses: readonly Pause[];
   readonly disabled: readonly DisabledScript[];
   readonly times: readonly NextTime[];
 }
 
-/** What every line of it is written with. */
+/** Values that every line of the list needs. */
 interface List extends Omit<ListFacts, 'disabled'> {
   readonly root: string;
   readonly screen: Screen;

@@ -4,7 +4,7 @@ import { hasWarning } from '../../system/base/format.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import { type Clock, createClock } from '../text/clock.ts';
 
-/** What text is laid out for. */
+/** The target of a layout. */
 export interface Screen {
   readonly columns: number;
   readonly palette: Palette;

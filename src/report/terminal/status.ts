@@ -271,7 +271,7 @@ function describe({ name, jobs, nearest }: UnhandledName): string {
   return `${printableLine(name)}: ${countOf(jobs, 'job')} without a handler here${guess}`;
 }
 
-/** What is paused, and what ends that; nothing where nothing is. */
+/** Renders the pauses and their ends; nothing if nothing is paused. */
 export function renderPauses(pauses: readonly Pause[], screen: Screen): string[] {
   if (pauses.length === 0) return [];
   const { palette } = screen;
@@ -294,7 +294,7 @@ function entry(parts: readonly string[], { columns }: Screen, paint: (text: stri
   return joinFitting(parts, room).map((line, index) => INDENT + (index === 0 ? '' : INDENT) + paint(line));
 }
 
-/** What is to be said of a run beside that it runs: no more than can be seen from here; '' for nothing. */
+/** A note about a running run, limited to what can be seen from here; '' for none. */
 export function describeLiveness({ isOrphan, liveness, host, hasResult }: RunningRun): string {
   if (liveness === 'dead') {
     return hasResult ? 'has ended; the next pass records how' : 'cut off: its process is gone';

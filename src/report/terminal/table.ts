@@ -134,7 +134,7 @@ function shrinkToFit<Row>(
 /** Letters of Latin and signs that each take one column: most text there is, and quickly known. */
 const narrow = /^[ -~\xa0-\xff–—’…→▁-█✔✖]*$/;
 
-/** What is known of one thing; null: not known, and not shown. */
+/** A fact with its label; null: unknown, and not shown. */
 export type Fact = readonly [label: string, value: string | null];
 
 const LABEL_COLUMNS = 14;
@@ -154,18 +154,20 @@ export function widthOf(text: string): number {
   return narrow.test(text) ? text.length : fastStringWidth(text.normalize('NFC').replace(ignorable, ''));
 }
 
-/** What takes no room, and the library counts; it needs the joiners, selectors and tags of emoji. */
+/**
+ * Characters without width that the library counts. Joiners, selectors and tags stay, because it needs them for emoji.
+ */
 const ignorable =
   /(?![\u200d\ufe0f\u{e0020}-\u{e007f}])\p{Default_Ignorable_Code_Point}|(?<!\p{Emoji}\ufe0f?)\u200d|\u200d(?!\p{Emoji})/gu;
 
 const ELLIPSIS = '…';
 
-/** Cuts text at the end so that it takes at most so many columns; an ellipsis tells. */
+/** Cuts text at the end to at most this many columns; an ellipsis marks the cut. */
 export function truncate(text: string, columns: number): string {
   return widthOf(text) <= columns ? text : takeStart(text, columns - 1) + ELLIPSIS;
 }
 
-/** The same in the middle: of names that differ only at their ends, each can be told. */
+/** The same in the middle, so that names that differ only at their ends stay different. */
 export function truncateMiddle(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text;
   const tail = takeEnd(text, Math.floor((columns - 1) / 2));
@@ -207,7 +209,7 @@ export function joinFitting(parts: readonly string[], columns: number): string[]
   return lines;
 }
 
-/** Breaks text between words into lines of at most so many columns; within a word only where that is longer. */
+/** Breaks text between words into lines of at most this many columns; a longer word is broken, too. */
 export function wrap(text: string, columns: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {

@@ -47,10 +47,13 @@ const parts = ['year', 'month', 'day', 'hour', 'minute', 'second'] as const;
 
 type LocalTime = Readonly<Record<(typeof parts)[number], string>>;
 
-/** Of one name for UTC, `Intl` makes another. */
+/** Names of UTC: `Intl` replaces some of them by others. */
 const universal = /^(?:Etc\/)?(?:UTC|UCT|GMT|Universal|Zulu|Greenwich)$/;
 
-/** Where `Intl` itself looks; asking that takes as long as half a start of Node. */
+/**
+ * The name of the host's zone, read from the same link as `Intl` does. Asking `Intl` takes as long as half a start of
+ * Node.
+ */
 function nameOfHostZone(): string {
   if (process.env.TZ !== undefined) return hostZone();
   try {

@@ -14,7 +14,7 @@ export interface DigestText {
 
 interface Section {
   readonly title: string;
-  /** What stands there where there is nothing; null: then the section is left out. */
+  /** The text of an empty section; null: an empty section is left out. */
   readonly empty: string | null;
   readonly rows: readonly (readonly string[])[];
   /** The words of the command that shows more. */

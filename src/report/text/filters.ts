@@ -55,7 +55,7 @@ function parseInstant(option: string, text: string, nowMs: number): MeantTime {
   throw new UsageError(`${option} must be ${EXPECTED_TIME}, found ${JSON.stringify(text)}${hint}`);
 }
 
-/** What a time is to look like. */
+/** The notation of a time, for messages. */
 export const EXPECTED_TIME =
   'a duration back from now such as 7d or 12h, a day such as yesterday or monday, ' +
   'or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00"';

@@ -3,7 +3,7 @@ import { printableLine } from '../../system/base/text.ts';
 import { isFarFromPass, type NextTime } from '../model/next-times.ts';
 import type { Clock } from './clock.ts';
 
-/** So much later than its time a script runs that nobody asks by which pass. */
+/** With a delay up to this, the pass that runs a script is not worth a mention. */
 const SOON_MS = 15 * 60_000;
 
 /** `11-30 07:00`; `11-24 02:30, with the pass of 11-24 04:13`; `due since 11-23 02:30`; `after the next boot`. */
@@ -34,7 +34,7 @@ export function describeSchedule({ schedule, timezone }: NextTime): string {
   return schedule === null ? '' : printableLine(schedule) + zone;
 }
 
-/** That its tier is called so rarely that it runs long after its time; null: it is not. */
+/** A warning that a script runs long after its time, because its tier is called rarely; null: it does not. */
 export function warnOfFarPass(time: NextTime, clock: Clock): string | null {
   const { tier, atMs, passMs } = time;
   if (atMs === null || passMs === null || !isFarFromPass(time)) return null;

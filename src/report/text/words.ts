@@ -44,7 +44,7 @@ export function describeOptions(options: ScriptOptions, tier: string): string[] 
   return [timeout + source, retries, ...describeSetOptions(others)];
 }
 
-/** What is set of a script's options, a few words each. */
+/** The options that are set for a script, a few words each. */
 export function describeSetOptions(options: ScriptOptions): string[] {
   const { timeoutMs, retries, retryDelay, onCrash, offline, memoryBytes, nice, env, tags } = options;
   const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate, host, everyHost } = options;
@@ -92,7 +92,7 @@ function describeRetryDelay({ firstMs, factor, longestMs }: RetryDelay): string 
   return factor === 1 ? first : `${first}, doubling up to ${formatDuration(longestMs)}`;
 }
 
-/** What is to be said of a run besides how it ended, in one line. */
+/** A run's warning in one line. */
 export function describeWarning(warning: string): string {
   return `warning: ${printableLine(warning)}`;
 }
@@ -134,7 +134,7 @@ export function describeSkip({ heldBy, reason }: SkippedPass, clock: Clock): str
   return `because the pass before it was still running (${when})`;
 }
 
-/** What Node prints when its heap is full: ` 7: 0x7f1c2d node::Abort() [node]`. */
+/** A line that Node prints when its heap is full: ` 7: 0x7f1c2d node::Abort() [node]`. */
 function isStackFrame(line: string): boolean {
   return /^\s*(?:#?\d+:? )?0x[0-9a-f]+\b|\[[^\]]*node\]$/.test(line);
 }
@@ -167,7 +167,7 @@ function formatTimes(times: number): string {
   return times < 10 ? times.toFixed(1) : formatCount(Math.round(times));
 }
 
-/** That a script's content is another one since it last succeeded. */
+/** A sentence about a script's content that has changed since it last succeeded. */
 export function describeChange({ changedAt, lastSuccessAt }: ContentChange, clock: Clock): string {
   const [changed, succeeded] = [clock.short(changedAt), clock.short(lastSuccessAt)];
   return `its content has changed: it last succeeded ${succeeded}, and the new content first ran ${changed}`;
@@ -198,9 +198,9 @@ const changes: Readonly<Record<DuplicatePolicy, string>> = {
 };
 
 /**
- * Of a job that had the unique key already.
+ * Describes a job that had the unique key already.
  *
- * @param ignored what it did not take, as it was given: `--at`
+ * @param ignored options that the job did not take, as the user gave them: `--at`
  */
 export function describeKept(
   job: Job,
@@ -231,8 +231,8 @@ function describeState(job: Job, clock: Clock, nowMs: number): string {
 }
 
 /**
- * What keeps a job of the queue that waits from being run: a pause, else one that lets it fail, as what
- * is paused does not fail; null: nothing does.
+ * The pause that keeps a waiting job of the queue from running. A real pause comes before one that lets jobs fail,
+ * because a paused job does not fail. Null: none does.
  */
 export function findHold(pauses: readonly Pause[], job: Pick<Job, 'name' | 'state'>): Pause | null {
   if (!isWaiting(job.state)) return null;
@@ -281,7 +281,7 @@ const eventWords: Readonly<Record<ActivityEvent, string>> = {
   'spool-replayed': 'spool replayed',
 };
 
-/** What happened, in words; whoever writes to the log by plain SQL may have written another code. */
+/** The event in words. A code written by plain SQL may be unknown, and stands for itself. */
 export function describeEvent(event: ActivityEvent): string {
   return eventWords[event] ?? printableLine(event);
 }

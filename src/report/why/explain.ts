@@ -20,13 +20,13 @@ import {
 } from '../text/words.ts';
 import type { WhyFacts } from './facts.ts';
 
-/** What the findings are told with. */
+/** The root and the clock for the texts of findings. */
 export interface Telling {
   readonly root: string;
   readonly clock: Clock;
 }
 
-/** What there is to say of the script's file. */
+/** Findings about the script's file. */
 export function explainFile(script: Script, { root }: Telling): Finding[] {
   const path = printableLine(relative(root, script.path));
   const options = describeOptions(script.options, script.tier).map(printableLine).join(' · ');
@@ -40,7 +40,7 @@ export function explainFile(script: Script, { root }: Telling): Finding[] {
   ];
 }
 
-/** What the log says of it, in the order in which one would ask. */
+/** Findings from the log, in the order in which a reader would ask. */
 export function explainFacts(facts: WhyFacts, { clock }: Telling): Finding[] {
   return [
     explainTier(facts),
@@ -257,12 +257,12 @@ export const fine = (code: string, message: string): Finding => ({ code, ...ok(m
 
 const notable = (code: string, message: string, hint: string | null): Finding => ({ code, ...note(message, hint) });
 
-/** What keeps a script from running. */
+/** A finding that keeps a script from running. */
 export const wrong = (code: string, message: string, hint: string | null): Finding => ({
   ...{ code, ...found('critical', message, hint) },
 });
 
-/** What is to be said of a script whose run has no end in the log yet: no more than can be seen from here. */
+/** Describes a run without an end in the log, limited to what can be seen from here. */
 function explainRunning(running: RunningRun, nowMs: number, clock: Clock): Finding {
   const { id, script, startedAtMs, isOrphan, liveness, pid, hasResult } = running;
   const where = liveness === 'on-another-host' ? ` on ${printableLine(running.host)}` : '';

@@ -20,7 +20,7 @@ import {
   type WaitingScriptJob,
 } from '../model/tier.ts';
 
-/** What the log and the file system know of one script. */
+/** Facts of the log and the file system about one script. */
 export interface WhyFacts {
   readonly script: string;
   readonly nowMs: number;
@@ -37,7 +37,7 @@ export interface WhyFacts {
   readonly running: RunningRun | null;
   readonly waiting: WaitingScriptJob | null;
   readonly lastRun: RunRecord | null;
-  /** Where that failed: that its content is another one since it last succeeded. */
+  /** The change of content since it last succeeded, if the last run failed. */
   readonly change: ContentChange | null;
   readonly lastSuccess: RunRecord | null;
   /** Its job, where that was given up. */
@@ -87,7 +87,7 @@ async function readNext(site: Site, file: Script | null, tier: TierState): Promi
   return next;
 }
 
-/** Of a crash that nothing was to follow: it was the pass that died, not the script that failed. */
+/** Whether the last run crashed and was not to be followed by another try: then the pass died, not the script. */
 function hasPassCrashed(file: Script | null, lastRun: RunRecord | null): boolean {
   const { retries = 0, onCrash } = file?.options ?? {};
   return lastRun?.outcome === 'crashed' && retries === 0 && onCrash === undefined;

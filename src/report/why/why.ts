@@ -25,7 +25,7 @@ import { describeResume } from '../text/words.ts';
 import { concludeRunning, explainFacts, explainFile, fine, type Telling, type Why, wrong } from './explain.ts';
 import { readWhyFacts, type WhyFacts } from './facts.ts';
 
-/** A word, where it was said, and how times are told. */
+/** A word, the folder in which the user gave it, and the clock for times. */
 interface Question {
   readonly word: string;
   readonly cwd: string;
@@ -63,7 +63,7 @@ async function explainScript(query: WhyQuery, script: Script): Promise<Why> {
   return { script: script.name, findings, conclusion };
 }
 
-/** What is not known is not told: not that it never ran, nor that its tier is free. */
+/** Without the log, the findings do not say that it never ran, or that its tier is free. */
 function explainWithoutLog(script: Script, before: readonly Finding[], problem: string): Why {
   const log = wrong('log', printable(problem).replaceAll('\n', ' '), '`npx folder-runner doctor` checks it.');
   const isKept = before.some(({ status }) => status === 'critical');
@@ -104,7 +104,7 @@ function findUnread({ discovery }: WhyQuery, name: string): Unread | undefined {
   return discovery.unread.find(({ tier }) => inJobs.startsWith(`${tier}/`));
 }
 
-/** Of what is in a folder that cannot be read nobody can say that it is not there. */
+/** A file in a folder that cannot be read may exist: the finding names the folder's fault instead. */
 function explainMissing(query: WhyQuery, name: string, text: string, cure: string): Finding {
   const unread = findUnread(query, name);
   return unread === undefined ? wrong('found', text, cure) : wrong('found', printableLine(unread.reason), null);
@@ -159,10 +159,10 @@ function explainUnknown(query: WhyQuery, nearest: string | null): Why {
   };
 }
 
-/** What is wrong before the log is even asked. */
+/** Faults that are known before the log is read. */
 interface Obstacles {
   readonly script: Script;
-  /** What is wrong with the settings. */
+  /** The fault of the settings; null: none. */
   readonly settingsProblem: string | null;
 }
 
@@ -209,7 +209,7 @@ function concludeTier(facts: WhyFacts, clock: Clock): string {
   return concludeTimes(facts, clock) ?? concludeNext(tier, tier.lastScheduledCallMs, clock);
 }
 
-/** Of a script that has times of its own, whose tier is called. */
+/** Describes the next time of a script with times of its own, whose tier is called. */
 function concludeTimes({ next, tier, nowMs }: WhyFacts, clock: Clock): string | null {
   if (next === null || tier.expected?.isOverdue) return null;
   if (next.schedule === null)
@@ -250,7 +250,7 @@ function concludeNext({ tier, isInCrontab, expected, holder }: TierState, lastCa
   return `It will run with the next pass of ${name}${when}${after}.`;
 }
 
-/** What somebody meant who asked about a script, by its name or by its file. */
+/** The meaning of a word by which the user asked for a script: a name or a file. */
 export type Target =
   | { readonly kind: 'script'; readonly script: Script }
   /** Only the log knows it. */
@@ -308,7 +308,7 @@ function findNamed<Each extends Script | DisabledScript>(query: TargetQuery, scr
   return meant[0] ?? null;
 }
 
-/** Where a file of that name might be meant to be: here, in the root, in `jobs/`. */
+/** Paths that a file's name might mean: here, in the root, in `jobs/`. */
 function pathsOf({ word, cwd, root }: TargetQuery): readonly string[] {
   return [cwd, root, join(root, 'jobs')].map((folder) => resolve(folder, word));
 }
@@ -369,12 +369,12 @@ function assertNoHandler(query: TargetQuery): void {
 interface FolderQuery {
   readonly root: string;
   readonly word: string;
-  /** What the word may stand for. */
+  /** The word, and the paths that it may mean. */
   readonly paths: readonly string[];
   readonly tiers: readonly string[];
 }
 
-/** What to ask instead, where `jobs/` or one of its folders is meant; null: none of them is. */
+/** A hint for a word that means `jobs/` or one of its folders; null: it means none of them. */
 function describeFolder({ root, word, paths, tiers }: FolderQuery): string | null {
   const isMeant = (name: string): boolean => name === word || paths.includes(join(root, 'jobs', name));
   const tier = tiers.find(isMeant);

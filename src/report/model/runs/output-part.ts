@@ -8,10 +8,10 @@ import { openIfThere, readRunOutput } from './output.ts';
 import { isStillRunning } from './run.ts';
 import { type RunWithOutput, selectRun } from './runs.ts';
 
-/** What a run has written since somebody last asked. */
+/** The output of a run since the last request. */
 export interface OutputPart {
   readonly text: string;
-  /** From where to ask the next time: so many bytes the run has written. */
+  /** Number of bytes that the run has written so far: the start of the next request. */
   readonly next: number;
   /** The text stands for all that was shown before, too: that was too long, or the file was cut. */
   readonly isAnew: boolean;
@@ -19,14 +19,14 @@ export interface OutputPart {
   readonly isOver: boolean;
 }
 
-/** Of more, head and tail are shown. */
+/** A longer output is shown as its head and tail. */
 const HALF_BYTES = 256 * 1024;
 const MOST_BYTES = 2 * HALF_BYTES;
 
 /**
- * What a run has written from that byte on, masked; of one that has ended, what is kept of it.
+ * The masked output of a run from this byte on; for a run that has ended, the part that is kept.
  *
- * @param from 0, or what `next` was the last time
+ * @param from 0, or `next` of the last answer
  */
 export async function readOutputFrom(log: LogView, run: RunWithOutput, from: number): Promise<OutputPart> {
   if (run.filesKey === null) return await readKept(log, run, from);
@@ -57,7 +57,7 @@ function readWritten(file: WrittenFile, from: number, isOver: boolean): OutputPa
   const { size } = fstatSync(file.fd);
   const isCut = size < from;
   const safe = isOver ? size : findSafeEnd(file, size);
-  // What was shown of a line is followed by the rest of it.
+  // Once part of a line was shown, its rest follows.
   const end = isCut ? safe : Math.max(from, safe);
   const read = (start: number, until: number): string => readMasked(file, start, until - start);
   const isAnew = from === 0 || isCut || end - from > MOST_BYTES;

@@ -16,8 +16,8 @@ import { isStillRunning, type RunRecord } from './run.ts';
 import { type RunWithOutput, selectNewestRun, selectRun } from './runs.ts';
 
 /**
- * What a run wrote, piece by piece: head and tail as the log holds them, or with `isFull` all that is
- * kept. Of a run that has no end in the log, what it has written so far.
+ * Yields the output of a run piece by piece: head and tail as the log holds them, or with `isFull` all that is kept.
+ * For a run without an end in the log, it is the output so far.
  */
 export async function* readRunOutput(state: StateFolder, run: RunWithOutput, isFull: boolean): AsyncGenerator<string> {
   const { filesKey, outputFile, output } = run;
@@ -26,7 +26,7 @@ export async function* readRunOutput(state: StateFolder, run: RunWithOutput, isF
   else if (output !== null) yield output;
 }
 
-/** A file that is gone or damaged is told of in the text. */
+/** If the file is gone or damaged, the text says it. */
 async function* readKeptFile(state: StateFolder, file: string, ends: string | null): AsyncGenerator<string> {
   const path = keptOutputPath(state, file);
   if (path === null) {
@@ -66,8 +66,8 @@ interface LiveOutput {
 const CHUNK_BYTES = 64 * 1024;
 
 /**
- * What a running run writes, from its beginning, until it ends or the signal is given. Null at once
- * when there is no such file: then the run has ended, or not begun to write.
+ * Yields the output of a running run, from its beginning, until the run ends or the signal is given. Null at once if
+ * there is no such file: the run has ended, or has not begun to write.
  */
 export function openLiveOutput(live: LiveOutput): AsyncGenerator<string> | null {
   const fd = openIfThere(live.path);
@@ -90,7 +90,7 @@ async function* follow(fd: number, live: LiveOutput): AsyncGenerator<string> {
   }
 }
 
-/** What is in the file now, and nothing that comes later; masked as its runner will do it. */
+/** Yields the present content of the file without later additions, masked as its runner will do it. */
 async function* readSoFar(state: StateFolder, path: string): AsyncGenerator<string> {
   const fd = openIfThere(path);
   if (fd === null) return;
@@ -173,7 +173,7 @@ export async function tailScript(tail: Tail): Promise<void> {
   if (run !== null) await writeRun(tail, run);
 }
 
-/** What is said before waiting for a script's next run. */
+/** The message before waiting for a script's next run. */
 export function describeTailWait(script: string, hasRun: boolean): string {
   const state = hasRun ? 'is not running; waiting for its next run' : 'has never run; waiting for its first run';
   return `${printableLine(script)} ${state} (Ctrl-C ends).`;

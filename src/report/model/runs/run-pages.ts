@@ -15,7 +15,7 @@ export const toldRunRecord = record('ToldRun', {
   unusual: field.list(field.text).about('Its differences from earlier runs, one line each'),
 });
 
-/** Where a page of runs begins: after this run, in the order of the list. */
+/** The start of a page of runs: after this run, in the order of the list. */
 export interface RunPlace {
   readonly startedAtMs: number;
   readonly id: number;

@@ -13,7 +13,7 @@ import { checkLiveness, type Liveness, livenesses } from '../../../system/proces
 /** A whole number of milliseconds or bytes, of which nobody may know. */
 const known = shown.number.orNull;
 
-/** What a Node script threw and nobody caught. */
+/** An uncaught error of a Node script. */
 const runErrorRecord = record('RunError', {
   name: field.text.orNull,
   message: field.text.orNull,
@@ -69,7 +69,7 @@ export const runRecord = record('Run', {
   exitCode: shown.integer.orNull,
   signal: shown.text.orNull,
   reason: field.text.inPublicAs(describePublicEnd).orNull.about('How it ended, in one sentence; null: it succeeded'),
-  /** What was noted though it did not end the run; one line each. */
+  /** Problems that did not end the run; one line each. */
   warning: field.text.inPublicAs((_, { suspect }) => (suspect === true ? SUSPICION : LEFT_OUT)).orNull,
   suspect: shown.flag.about('Whether it succeeded though its output tells of a failure'),
   error: field.one(runErrorRecord).inPublicAs(() => ({ name: LEFT_OUT, message: LEFT_OUT, stack: '' })).orNull,
@@ -77,7 +77,7 @@ export const runRecord = record('Run', {
   pid: shown.integer.orNull,
   outputBytes: known,
   outputDroppedBytes: known,
-  /** What the script has counted, by name. */
+  /** Figures that the script has counted, by name. */
   counts: field.map(field.number),
   deviations: field.list(field.one(deviationRecord)),
 });
@@ -156,7 +156,7 @@ export async function selectRecords(log: LogView, choose: (runs: RecordedRuns) =
   });
 }
 
-/** What belongs to these runs beside their rows. */
+/** Reads the counts and deviations of these runs, which have tables of their own. */
 async function selectNotes(db: Kysely<ActivityLog>, ids: readonly number[]) {
   const counts: ActivityLog['counts'][] = [];
   const deviations: ActivityLog['deviations'][] = [];
@@ -209,7 +209,7 @@ export interface RunningRun extends Values<typeof runningRecord> {
   readonly hasResult: boolean;
 }
 
-/** The runs that have a row and no end, oldest first. What is over within a moment is never among them. */
+/** The runs that have a row and no end, oldest first. Runs that are over within a moment never have one. */
 export async function selectRunning({ db, state }: LogView): Promise<RunningRun[]> {
   const rows = await runningRuns(db).execute();
   // Sorted here: asked to sort, a database may walk an index of all runs instead.
@@ -293,7 +293,8 @@ function livenessOf(row: RunningRow): Liveness {
   const { host, bootId, pid, startTicks } = row;
   const liveness = checkLiveness({ host, bootId, pid: pid ?? NO_PID, startTicks });
   if (pid !== null || liveness === 'on-another-host') return liveness;
-  // Not written down in time. Who found its worker dead has looked for it, or it would have ended.
+  // The pid was not recorded in time. If the worker is known to be dead, its run was looked for and found alive, or it
+  // would have an end.
   return row.workerState === 'running' ? 'dead' : 'alive';
 }
 

@@ -13,7 +13,7 @@ export interface TimeWindow {
   readonly untilMs: number;
 }
 
-/** What one script's runs come to. Times are whole microseconds, in ascending order; unknown ones are left out. */
+/** Figures of one script's runs. Times are whole microseconds, in ascending order; unknown ones are left out. */
 export interface RunFigures {
   readonly runs: number;
   /** How each of those ended that did not succeed, or that it has not ended. */
@@ -24,7 +24,7 @@ export interface RunFigures {
   readonly maxRssBytes: number | null;
 }
 
-/** Of a script that did not run. */
+/** Figures of a script that did not run. */
 export const noFigures: RunFigures = {
   runs: 0,
   others: [],
@@ -101,7 +101,7 @@ function figuresOf(rows: readonly FigureRow[]): RunFigures {
   };
 }
 
-/** Of one script, or of all. */
+/** Limits runs to one script; undefined: all scripts. */
 const isOf = (script: string | undefined) => (script === undefined ? sql`true` : sql`scripts.name = ${script}`);
 
 interface FigureColumns extends Pick<RunFigures, 'runs' | 'maxRssBytes'> {
@@ -128,7 +128,7 @@ export type RecentRun = Values<typeof recentRunRecord>;
 
 type RecentRow = Pick<RunRow, 'script_id' | 'id' | 'outcome' | 'duration_us'>;
 
-/** Of every script its newest runs before `untilMs`, newest first, however old they are. */
+/** Selects the newest runs before `untilMs` of every script, newest first, however old they are. */
 export async function selectRecentRuns(
   db: Kysely<ActivityLog>,
   untilMs: number,
@@ -155,7 +155,8 @@ export async function selectRecentRuns(
 
 /** Servers would look for the bound of each script's runs once for each of them, if that were asked for all at once. */
 function newestOf(scriptId: number, untilMs: number, limit: number): RawBuilder<unknown> {
-  // What MySQL and MariaDB alone read keeps them from going through the runs of all scripts, as these are in order, too.
+  // Only MySQL and MariaDB read this comment. It keeps them from going through the runs of all scripts, which are in
+  // order, too.
   return sql`select * from (
     select script_id, id, outcome, duration_us
     from runs /*! force index (runs_by_script) */ where script_id = ${scriptId} and started_at < ${untilMs}
@@ -203,7 +204,7 @@ export interface RunWithOutput extends RunRecord {
   readonly filesKey: string | null;
   /** The machine that ran it; null: unknown. */
   readonly host: string | null;
-  /** Of one that failed: that the content is another one since the script last succeeded. */
+  /** The change of content since the script last succeeded, if the run failed. */
   readonly change: ContentChange | null;
 }
 
@@ -219,14 +220,14 @@ export async function selectRun(log: LogView, id: number): Promise<RunWithOutput
     .executeTakeFirst();
   if (run === undefined || written === undefined) return null;
   const { outcome, output_file: outputFile, worker_id, claim_number, host } = written;
-  // What has printed nothing has no row; of an unknown number of bytes, what they were is unknown.
+  // A run that printed nothing has no row. If the number of its bytes is unknown, its output is unknown, too.
   const output = written.output ?? (written.output_bytes === 0 ? '' : null);
   const hasFiles = outcome === 'running' && worker_id !== null;
   const filesKey = hasFiles ? `${worker_id}.${claim_number}` : null;
   return { ...run, output, outputFile, filesKey, host, change: await selectChange(log, run) };
 }
 
-/** Of a run that failed, whether its script's content was another one when that last succeeded; null: it was not. */
+/** The change of a failed run's script since it last succeeded; null: the content was the same. */
 export async function selectChange(log: LogView, run: RunRecord): Promise<ContentChange | null> {
   const { script, contentHash, startedAtMs } = run;
   if (!isFailure(run.outcome) || contentHash === null) return null;
@@ -277,7 +278,7 @@ const counted = {
   failed: shown.integer,
   /** Those whose job was given back: they say nothing of success or failure. */
   released: shown.integer,
-  /** Of those that succeeded or failed, the share that succeeded: 0 to 1. */
+  /** Share of successes among runs that succeeded or failed: 0 to 1. */
   successRate: shown.number.orNull,
 };
 
@@ -291,14 +292,14 @@ export const totalsRecord = record(null, {
 
 export type Totals = Values<typeof totalsRecord>;
 
-/** What one script's runs amount to. */
+/** Figures of one script's runs. */
 export const summaryRecord = record(null, {
   ...counted,
   p50DurationMs: shown.number.orNull,
   p95DurationMs: shown.number.orNull,
   maxDurationMs: shown.number.orNull,
   totalDurationMs: shown.number.orNull,
-  /** What a usual run takes: the median of user and system time together. */
+  /** Usual CPU time of a run: the median of user and system time together. */
   cpuMs: shown.number.orNull,
   totalCpuMs: shown.number.orNull,
   /** The largest peak. */
@@ -327,7 +328,7 @@ export function summarizeRuns(figures: RunFigures): Summary {
   };
 }
 
-/** What all scripts' runs amount to. */
+/** Adds up the figures of all scripts. */
 export function addUp(summaries: readonly Summary[]): Totals {
   const sum = (figure: keyof Totals): number | null => {
     const total = sumOf(known(summaries, figure));

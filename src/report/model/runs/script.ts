@@ -22,7 +22,7 @@ export async function selectVersions({ db }: LogView, script: string, limit: num
     .execute();
 }
 
-/** What a script's last successful runs come to: medians; null where none of them is known. */
+/** Medians of a script's last successful runs; null: none of them has the figure. */
 export const usualRecord = record(null, {
   /** How many runs that is known of. */
   runs: shown.integer,
