@@ -1,13 +1,12 @@
 import type { DisabledScript } from '../discovery/not-run.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
-import { doctorWords, type Finding, type HealthFinding, whyWords, worstStatus } from '../monitor/finding.ts';
+import { doctorWords, type Finding, type HealthFinding, worstStatus } from '../monitor/finding.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isoInstant } from '../system/base/record.ts';
 import type { NextTime } from './model/next-times.ts';
 import { pauseRecord } from './model/pauses.ts';
-import type { Why } from './why/explain.ts';
 
 /**
  * JSON as docs/json.md describes it: two spaces deep, ended by a line feed. Characters that a terminal could take for
@@ -72,13 +71,6 @@ function escapeUnits(character: string): string {
 export function healthToJson(findings: readonly HealthFinding[]) {
   const checks = findings.map(({ code, status, subject, message, hint }) => ({ code, status, subject, message, hint }));
   return { status: worstStatus(findings), checks };
-}
-
-export function whyToJson({ script, findings, conclusion }: Why) {
-  const told = findings.map(({ code: topic, status, message: text, hint: cure }) => ({
-    ...{ topic, verdict: whyWords[status], text, cure },
-  }));
-  return { script, findings: told, conclusion };
 }
 
 export function doctorToJson(findings: readonly Finding[]) {

@@ -3,7 +3,7 @@ import { findDisabled } from '../../discovery/not-run.ts';
 import { type Discovery, hasOwnTimes } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
-import { discoveryToJson, formatJson, whyToJson } from '../../report/json.ts';
+import { discoveryToJson, formatJson } from '../../report/json.ts';
 import { type NextTime, readAllUpcoming, readNextTimes, upcomingRecord } from '../../report/model/next-times.ts';
 import { readStatus, statusRecord, withFigures } from '../../report/model/status.ts';
 import { renderWhy } from '../../report/terminal/findings.ts';
@@ -12,6 +12,7 @@ import { renderList } from '../../report/terminal/overview.ts';
 import { createScreen, openTextOutput } from '../../report/terminal/screen.ts';
 import { renderStatus } from '../../report/terminal/status.ts';
 import { withFarPasses } from '../../report/text/next-time.ts';
+import { whyRecord } from '../../report/why/explain.ts';
 import { readWhy } from '../../report/why/why.ts';
 import { machinesOf } from '../../store/statements/registers.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -59,7 +60,7 @@ async function describeWhy(context: CommandContext, site: Site, { script: word, 
   await site.jobs();
   await noteSpooled(context, site.root);
   const why = await readWhy(site, { word, cwd: context.cwd, clock: screen.clock });
-  return json ? formatJson(whyToJson(why)) : renderWhy(why, screen);
+  return json ? formatJson(whyRecord.toJson(why)) : renderWhy(why, screen);
 }
 
 /** Which scripts machines that share the log do not have alike. */

@@ -1,5 +1,4 @@
 import type { LogView } from '../../discovery/site.ts';
-import type { Severity } from '../../store/words.ts';
 import { type Overview, readOverview, type ScriptOverview, type SiteOfOverview } from './overview.ts';
 import { type RunFigures, type Summary, selectFigures, summarizeRuns, type TimeWindow } from './runs/runs.ts';
 
@@ -13,7 +12,7 @@ export interface Digest {
   /** By CPU time, the most first. */
   readonly costly: readonly CostlyScript[];
   /** Open in the window, the newest first. */
-  readonly incidents: readonly DigestIncident[];
+  readonly incidents: Awaited<ReturnType<typeof selectIncidents>>;
 }
 
 export interface SlowerScript {
@@ -27,16 +26,6 @@ export interface CostlyScript {
   readonly cpuMs: number;
   /** Share of all CPU time: 0 to 1. */
   readonly share: number;
-}
-
-export interface DigestIncident {
-  readonly subject: string;
-  readonly code: string;
-  readonly severity: Severity;
-  readonly openedAtMs: number;
-  /** Null: it is not over. */
-  readonly recoveredAtMs: number | null;
-  readonly occurrences: number;
 }
 
 const MOST_SLOWER = 10;
@@ -95,7 +84,7 @@ function findCostly(scripts: readonly ScriptOverview[]): readonly CostlyScript[]
     .slice(0, MOST_COSTLY);
 }
 
-async function selectIncidents({ db }: LogView, { sinceMs, untilMs }: TimeWindow): Promise<DigestIncident[]> {
+async function selectIncidents({ db }: LogView, { sinceMs, untilMs }: TimeWindow) {
   return await db
     .selectFrom('incidents')
     .select(['subject', 'code', 'severity', 'occurrences'])

@@ -2,7 +2,7 @@ import type { Job, JobCount, JobCounters, JobTotals } from '../../queue/api.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { JobState } from '../../store/words.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';
-import { countOf, formatCount, formatDuration, UNKNOWN } from '../../system/base/format.ts';
+import { countOf, formatCount, formatDuration, formatElapsed, UNKNOWN } from '../../system/base/format.ts';
 import { firstLine, printable, printableLine, withInstants } from '../../system/base/text.ts';
 import type { Activity, JobActivity } from '../model/activity.ts';
 import type { JobChild, JobList, JobStory, UpcomingJob } from '../model/jobs.ts';
@@ -205,7 +205,7 @@ function upcomingColumns({ clock, nowMs }: Screen): readonly Column<UpcomingJob>
       title: 'in',
       rank: 2,
       align: 'right',
-      text: ({ atMs }) => (atMs <= nowMs ? 'due now' : formatDuration(roundSeconds(atMs - nowMs))),
+      text: ({ atMs }) => (atMs <= nowMs ? 'due now' : formatElapsed(atMs - nowMs)),
     },
     { title: 'job', text: ({ id }) => String(id), align: 'right' },
     { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 }, isName: true },
@@ -216,11 +216,6 @@ function upcomingColumns({ clock, nowMs }: Screen): readonly Column<UpcomingJob>
       shrinks: { first: 16, last: 16 },
     },
   ];
-}
-
-/** It comes nearer while one reads it. */
-function roundSeconds(ms: number): number {
-  return Math.round(ms / 1000) * 1000;
 }
 
 const states = [

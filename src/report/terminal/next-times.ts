@@ -1,4 +1,4 @@
-import { formatDuration } from '../../system/base/format.ts';
+import { formatElapsed } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { NextTime, Upcoming } from '../model/next-times.ts';
 import { describeNext, describeSchedule } from '../text/next-time.ts';
@@ -39,11 +39,14 @@ export function renderUpcomingTimes(upcoming: readonly Upcoming[], screen: Scree
 }
 
 function upcomingColumns({ clock, nowMs }: Screen): readonly Column<Upcoming>[] {
-  const inMs = (atMs: number): string =>
-    atMs <= nowMs ? 'due now' : formatDuration(Math.round((atMs - nowMs) / 1000) * 1000);
   return [
     { title: 'when', text: ({ atMs }) => clock.dateTime(atMs) },
-    { title: 'in', align: 'right', rank: 2, text: ({ atMs }) => inMs(atMs) },
+    {
+      title: 'in',
+      align: 'right',
+      rank: 2,
+      text: ({ atMs }) => (atMs <= nowMs ? 'due now' : formatElapsed(atMs - nowMs)),
+    },
     { title: 'what', text: ({ kind, id }) => (id === null ? kind : `${kind} ${id}`) },
     { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 } },
     { title: 'pass', rank: 3, text: ({ passMs }) => (passMs === null ? '' : clock.short(passMs)) },

@@ -19,6 +19,7 @@ import {
   formatBytes,
   formatCount,
   formatDuration,
+  formatElapsed,
   formatPeriod,
   formatRate,
   hasWarning,
@@ -135,10 +136,9 @@ function renderRunning(running: readonly RunningRun[], screen: Screen): string[]
 }
 
 function describeRunning(run: RunningRun, { nowMs }: Screen): string[] {
-  const elapsedSeconds = Math.round((nowMs - run.startedAtMs) / 1000);
   return [
     printableLine(run.script),
-    `for ${formatDuration(elapsedSeconds * 1000)}`,
+    `for ${formatElapsed(nowMs - run.startedAtMs)}`,
     describeLiveness(run),
     run.pid === null ? '' : `pid ${run.pid}`,
     `run ${run.id}`,

@@ -1,7 +1,15 @@
 import type { Waiter } from '../../queue/claim/waiters.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import { countOf, formatBytes, formatCount, formatDuration, formatPeriod, UNKNOWN } from '../../system/base/format.ts';
+import {
+  countOf,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatElapsed,
+  formatPeriod,
+  UNKNOWN,
+} from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -100,11 +108,6 @@ function describeRun(run: StatusRun, { clock, nowMs }: Screen): string[] {
     run.pid === null ? '' : `pid ${run.pid}`,
     `run ${run.id}`,
   ].filter(Boolean);
-}
-
-/** Whole seconds: it grows while one reads it. */
-function formatElapsed(ms: number): string {
-  return formatDuration(Math.round(ms / 1000) * 1000);
 }
 
 function renderWaiting({ waiting }: Status, screen: Screen): string[] {

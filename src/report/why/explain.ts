@@ -1,9 +1,10 @@
 import { relative } from 'node:path';
 import type { Script } from '../../discovery/script.ts';
-import { type Finding, found, note, ok } from '../../monitor/finding.ts';
+import { type Finding, type FindingStatus, found, note, ok, whyWords } from '../../monitor/finding.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import { isFailure } from '../../store/words.ts';
 import { countOf, formatDuration, formatPeriod } from '../../system/base/format.ts';
+import { Field, field, record, type Values } from '../../system/base/record.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { RunningRun, RunRecord } from '../model/runs/run.ts';
 import type { TierState } from '../model/tier.ts';
@@ -244,14 +245,30 @@ function describeRunDate({ id, startedAtMs }: RunRecord, clock: Clock, nowMs: nu
   return `run ${id} of ${clock.short(startedAtMs)}${ago}`;
 }
 
+const verdictField = new Field({
+  ...field.words(['fine', 'notable', 'wrong']).from('status'),
+  toJson: (status: FindingStatus) => whyWords[status],
+});
+
 /** Why a script did or didn't run. */
-export interface Why {
-  /** The name of the script; null when there is none. */
-  readonly script: string | null;
-  readonly findings: readonly Finding[];
+export const whyRecord = record('Why', {
+  /** Null: there is no such script. */
+  script: field.text.orNull,
+  findings: field.list(
+    field.one(
+      record(null, {
+        topic: field.text.from('code'),
+        verdict: verdictField,
+        text: field.text.from('message'),
+        cure: field.text.orNull.from('hint'),
+      }),
+    ),
+  ),
   /** One sentence that they come to. */
-  readonly conclusion: string;
-}
+  conclusion: field.text,
+});
+
+export type Why = Values<typeof whyRecord>;
 
 export const fine = (code: string, message: string): Finding => ({ code, ...ok(message) });
 

@@ -22,6 +22,11 @@ export function formatDuration(ms: number | null): string {
   return prettyMilliseconds(rounded, { unitCount: 2 });
 }
 
+/** The same in whole seconds: it grows, or comes nearer, while one reads it. */
+export function formatElapsed(ms: number): string {
+  return formatDuration(Math.round(ms / 1000) * 1000);
+}
+
 /** `3h 5m`, `42s`: whole seconds, for sentences; unknown if a clock that was set back makes it negative. */
 export function formatSpan(ms: number): string {
   const seconds = Math.round(ms / 1000);

@@ -1,12 +1,13 @@
 import { unlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { whyToJson } from '../../../src/report/json.ts';
+import type { whyRecord } from '../../../src/report/why/explain.ts';
+import type { JsonOf } from '../../../src/system/base/record.ts';
 import { inRoot } from '../../support/command.ts';
 import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { running, writeLog } from '../../support/written-log.ts';
 
-type Why = ReturnType<typeof whyToJson>;
+type Why = JsonOf<typeof whyRecord>;
 
 const HOUR = 3_600_000;
 const says = executable('#!/bin/sh\necho said\n');

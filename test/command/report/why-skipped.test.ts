@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { whyToJson } from '../../../src/report/json.ts';
+import type { whyRecord } from '../../../src/report/why/explain.ts';
+import type { JsonOf } from '../../../src/system/base/record.ts';
 import { inRoot } from '../../support/command.ts';
 import { changeLog, queryLog } from '../../support/log.ts';
 import { executable, makeTemporaryRoot } from '../../support/root.ts';
@@ -8,9 +9,7 @@ import { NO_SUCH_PID, running, writeLog } from '../../support/written-log.ts';
 const DAY = 24 * 3_600_000;
 
 async function textOf(root: string, topic: string): Promise<string | undefined> {
-  const { findings }: ReturnType<typeof whyToJson> = JSON.parse(
-    (await inRoot(root, 'why', 'yearly/a', '--json')).stdout,
-  );
+  const { findings }: JsonOf<typeof whyRecord> = JSON.parse((await inRoot(root, 'why', 'yearly/a', '--json')).stdout);
   return findings.find((each) => each.topic === topic)?.text;
 }
 

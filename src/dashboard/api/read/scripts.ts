@@ -1,6 +1,5 @@
 import type { Discovery, Script } from '../../../discovery/script.ts';
 import { findPause } from '../../../queue/pauses.ts';
-import { whyToJson } from '../../../report/json.ts';
 import { incidentRecord } from '../../../report/model/incidents.ts';
 import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
 import { pauseRecord } from '../../../report/model/pauses.ts';
@@ -8,6 +7,7 @@ import { runningRecord, selectRunning } from '../../../report/model/runs/run.ts'
 import { readUsual, selectVersions, usualRecord, versionRecord } from '../../../report/model/runs/script.ts';
 import { findScript } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
+import { whyRecord } from '../../../report/why/explain.ts';
 import { readWhy } from '../../../report/why/why.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
@@ -88,21 +88,6 @@ const scriptView = view({
   },
 });
 
-const whyRecord = record('Why', {
-  script: field.text.orNull,
-  findings: field.list(
-    field.one(
-      record(null, {
-        topic: field.text,
-        verdict: field.words(['fine', 'notable', 'wrong']),
-        text: field.text,
-        cure: field.text.orNull,
-      }),
-    ),
-  ),
-  conclusion: field.text,
-});
-
 const whyView = view({
   path: '/api/why/{name{.+}}',
   summary: 'Why a script did or did not run, and what to do about it, as `npx folder-runner why --json` prints it',
@@ -111,8 +96,7 @@ const whyView = view({
   says: 'The findings',
   answers: whyRecord,
   isWithoutLog: true,
-  read: async (site, { name: word, zone }) =>
-    whyToJson(await readWhy(site, { word, cwd: site.root, clock: createClock(site.nowMs, zone) })),
+  read: (site, { name: word, zone }) => readWhy(site, { word, cwd: site.root, clock: createClock(site.nowMs, zone) }),
 });
 
 export const scriptViews = [scriptsView, scriptView, whyView];

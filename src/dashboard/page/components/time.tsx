@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { formatDuration, UNKNOWN } from '../../../system/base/format.ts';
+import { formatElapsed, UNKNOWN } from '../../../system/base/format.ts';
 import { isStatic, viewerZone } from '../data.ts';
 import { embedded, report } from '../source/embedded.ts';
 
@@ -101,7 +101,7 @@ export function Elapsed({ since }: { readonly since: string | null }) {
   const sinceMs = parseInstant(since);
   return (
     <span class="figure">
-      {sinceMs === null ? UNKNOWN : inSeconds((parseInstant(report.value?.madeAt) ?? serverNow.value) - sinceMs)}
+      {sinceMs === null ? UNKNOWN : formatElapsed((parseInstant(report.value?.madeAt) ?? serverNow.value) - sinceMs)}
     </span>
   );
 }
@@ -111,11 +111,7 @@ export function Countdown({ until }: { readonly until: string | null }) {
   const untilMs = parseInstant(until);
   if (untilMs === null) return <>{UNKNOWN}</>;
   const left = untilMs - serverNow.value;
-  return <span class="figure">{left <= 0 ? 'due' : `in ${inSeconds(left)}`}</span>;
-}
-
-function inSeconds(ms: number): string {
-  return formatDuration(Math.round(ms / 1000) * 1000);
+  return <span class="figure">{left <= 0 ? 'due' : `in ${formatElapsed(left)}`}</span>;
 }
 
 /** `until 16:00, in 2h`, or until somebody ends it. */
