@@ -66,7 +66,7 @@ export async function pause(session: StoreSession, pauses: readonly Pause[]): Pr
 }
 
 /** The result of ending pauses. */
-export interface Resumed {
+interface Resumed {
   /** The names that were paused. */
   readonly ended: readonly string[];
   /** The pauses that still keep the names from running. */

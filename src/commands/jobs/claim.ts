@@ -23,15 +23,8 @@ export async function claim(context: CommandContext, options: Given<'claim'>): P
   const stop = stopBySignal();
   await withQueue(context, options.root, async (queue, root) => {
     if (options.follow === true) {
-      const { follow, readTimes } = await import('./follow.ts');
-      return await follow(context, queue, {
-        root,
-        patterns,
-        count: count ?? 1,
-        how,
-        stop,
-        ...readTimes(context, options),
-      });
+      const { follow } = await import('./follow.ts');
+      return await follow(context, queue, { root, patterns, count: count ?? 1, how, stop, wait, forMs: options.for });
     }
     const holding = options.holding?.map((id) => numberIn(id) as number);
     const once = withoutUndefined({ ...how, wait, holding, signal: stop.signal });

@@ -19,29 +19,12 @@ import type { CommandContext } from '../shared/context.ts';
 import { filesOfDeploy } from '../shared/open.ts';
 import { parseJson } from '../shared/queue.ts';
 
-/** How long a worker goes on claiming. */
-interface Times {
-  /** How long it waits for a job. */
-  readonly waitMs: number;
-  /** Epoch milliseconds. */
-  readonly endsAt: number;
-}
-
-interface TimeOptions {
-  readonly wait?: string;
-  /** Milliseconds. */
-  readonly for?: number;
-}
-
-export function readTimes({ now }: CommandContext, { wait, for: forWhile }: TimeOptions): Times {
-  return {
-    waitMs: wait === undefined ? Number.POSITIVE_INFINITY : requireDelayMs('The wait', wait),
-    endsAt: forWhile === undefined ? Number.POSITIVE_INFINITY : now() + forWhile,
-  };
-}
-
-interface Following extends Times {
+interface Following {
   readonly root: string;
+  /** How long it waits for a job; undefined: for ever. */
+  readonly wait: string | undefined;
+  /** How long it goes on claiming, in milliseconds; undefined: for ever. */
+  readonly forMs: number | undefined;
   readonly patterns: readonly string[];
   /** Largest number of jobs that are out at the same time. */
   readonly count: number;
@@ -153,7 +136,9 @@ async function dropLost({ hand, now, tell }: Talk): Promise<void> {
 }
 
 async function handOutJobs(talk: Talk, following: Following, watched: readonly string[]): Promise<void> {
-  const { count, waitMs, endsAt, stop } = following;
+  const { count, wait, forMs = Number.POSITIVE_INFINITY, stop } = following;
+  const waitMs = wait === undefined ? Number.POSITIVE_INFINITY : requireDelayMs('The wait', wait);
+  const endsAt = talk.now() + forMs;
   const files = createFileWatch(watched);
   const isOver = (): boolean => talk.isClosed() || stop.signal.aborted || files.findChanged() !== null;
   for (let idleSince = talk.now(); ; ) {

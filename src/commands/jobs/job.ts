@@ -24,57 +24,45 @@ export async function job(context: CommandContext, options: JobOptions): Promise
   const [ids, verbWord] = readJobNumbers(options.id);
   const verb = verbWord === undefined ? null : readVerb(verbWord);
   assertOptions(verb, options);
-  const [id, ...others] = ids;
-  if (verb === null) await showJob(context, id, options);
-  else if (others.length === 0) await changeOne(context, { id, verb, options });
-  else await changeEach(context, { ids, verb, options });
+  if (verb === null) await showJob(context, ids[0], options);
+  else await change(context, { ids, verb, options });
 }
 
 interface Request {
+  readonly ids: readonly number[];
   readonly verb: VerbName;
   readonly options: JobOptions;
 }
 
-async function changeOne(context: CommandContext, { id, verb, options }: Request & { id: number }): Promise<void> {
-  const given = await readOptions(verb, options);
-  const { token } = options;
-  const text = await withQueue(context, options.root, async (queue) => {
-    await queue.apply(verb, token === undefined ? id : { id, token }, given);
-    const job = await queue.get(id);
-    return options.json ? formatJson(changedToJson(id, job)) : describeChanged(context, job, { id, verb });
-  });
-  context.stdout.write(text);
-}
-
-/** Each in a transaction of its own: one that is refused keeps none of the others back. */
-async function changeEach(
-  context: CommandContext,
-  { ids, verb, options }: Request & { ids: readonly number[] },
-): Promise<void> {
-  if (options.token !== undefined) throw new UsageError('A --token is that of one claim: give one number with it.');
+/** Of several, each has a transaction of its own: one that is refused keeps none of the others back. */
+async function change(context: CommandContext, { ids, verb, options }: Request): Promise<void> {
+  const { token, json, root } = options;
+  const isOne = ids.length === 1;
+  if (token !== undefined && !isOne) {
+    throw new UsageError('A --token is that of one claim: give one number with it.');
+  }
   const given = await readOptions(verb, options);
   const jobs: object[] = [];
   const refused = new Map<number, QueueError>();
-  await withQueue(context, options.root, async (queue) => {
+  await withQueue(context, root, async (queue) => {
     for (const id of ids) {
       try {
-        await queue.apply(verb, id, given);
+        await queue.apply(verb, token === undefined ? id : { id, token }, given);
       } catch (error) {
-        if (!(error instanceof QueueError)) throw error;
+        if (isOne || !(error instanceof QueueError)) throw error;
         refused.set(id, error);
         continue;
       }
       const job = await queue.get(id);
-      if (options.json) jobs.push(changedToJson(id, job));
+      if (json) jobs.push(changedToJson(id, job));
       else context.stdout.write(describeChanged(context, job, { id, verb }));
     }
   });
-  if (options.json) context.stdout.write(formatJson({ jobs, refused: [...refused].map(refusalToJson) }));
+  if (json) {
+    const reasons = [...refused].map(([id, { message: reason }]) => ({ id, reason }));
+    context.stdout.write(formatJson(isOne ? jobs[0] : { jobs, refused: reasons }));
+  }
   tellRefused(context, [...refused.values()]);
-}
-
-function refusalToJson([id, { message: reason }]: readonly [number, QueueError]): object {
-  return { id, reason };
 }
 
 /** A wrong option is wrong for every job, so each message is printed once. */

@@ -16,13 +16,6 @@ import { readRetry } from '../settle/retry-policy.ts';
 import { endJobs } from '../settle/settle.ts';
 import { unclaimed } from '../settle/transition.ts';
 
-/** The names of the jobs that a claimer wants. */
-interface WantedNames {
-  /** The names that can be wanted at all; null: no such list exists. */
-  readonly names: readonly string[] | null;
-  isWanted(name: string): boolean;
-}
-
 /** Which jobs may be handed out now. */
 export interface QueueSelection extends Selection {
   /** Whether jobs of this name fail instead of being claimed. */
@@ -31,13 +24,12 @@ export interface QueueSelection extends Selection {
 
 /** Selects the wanted jobs, without the paused ones. */
 export function selectionOf(
-  { names, isWanted }: WantedNames,
+  isWanted: (name: string) => boolean,
   pauses: readonly Pause[],
   groupLimit: number | null,
 ): QueueSelection {
   const { paused, failFast } = pausedPatterns(pauses);
   return {
-    names,
     groupLimit,
     isWanted: (name) => isWanted(name) && !matchAny(paused, name),
     failsFast: (name) => matchAny(failFast, name),

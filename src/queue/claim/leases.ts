@@ -51,7 +51,8 @@ export async function endExpiredLeases(
     for (const claim of expired) {
       if (claim.workerId === null && hasWaited) continue;
       if (claim.workerId !== null && (await mayBeLate(session, claim))) {
-        await extendLeaseOnce(session, claim, at, settings);
+        const moreMs = Math.max(2 * beatMs(claim.job.lease_ms ?? settings.leaseMs), LEASE_GRACE_MS);
+        await session.claims.extend(claim.job.id, at + moreMs);
         continue;
       }
       await endExpired(session, claim, { at, settings, handlerPolicy });
@@ -61,13 +62,12 @@ export async function endExpiredLeases(
   });
 }
 
-/** True if the claim was not given more time yet, or if its worker is dead while its handler still works. */
-async function mayBeLate(session: StoreSession, claim: ExpiredClaim): Promise<boolean> {
-  return claim.job.lease_extended === 0 || (await isOrphan(session, claim));
-}
-
-/** The recovery of dead workers leaves such a run alone until its time limit. */
-async function isOrphan(session: StoreSession, { job, workerId }: ExpiredClaim): Promise<boolean> {
+/**
+ * True if the claim was not given more time yet, or if its worker is dead while its handler still works: the recovery of
+ * dead workers leaves such a run alone until its time limit.
+ */
+async function mayBeLate(session: StoreSession, { job, workerId }: ExpiredClaim): Promise<boolean> {
+  if (job.lease_extended === 0) return true;
   const run = await session.runs.running(job.id);
   const [worker] = workerId === null ? [] : await session.workers.byId([workerId]);
   if (worker === undefined || run?.pid == null) return false;
@@ -76,16 +76,6 @@ async function isOrphan(session: StoreSession, { job, workerId }: ExpiredClaim):
   const ofWorker = { host, bootId, pid: worker.pid, startTicks: worker.pid_start_ticks };
   const isDead = checkLiveness(ofWorker) === 'dead';
   return isDead && checkLiveness({ host, bootId, pid, startTicks }) === 'alive';
-}
-
-async function extendLeaseOnce(
-  session: StoreSession,
-  { job }: ExpiredClaim,
-  at: number,
-  { leaseMs }: LeaseSettings,
-): Promise<void> {
-  const moreMs = Math.max(2 * beatMs(job.lease_ms ?? leaseMs), LEASE_GRACE_MS);
-  await session.claims.extend(job.id, at + moreMs);
 }
 
 function describeExpiry(expiresAt: number | null): string {

@@ -226,7 +226,7 @@ async function selectionFor(
 ): Promise<QueueSelection> {
   const isWanted = (name: string): boolean => matchAny(patterns, name);
   const pauses = await session.pauses.inForce(at);
-  return { ...selectionOf({ names: null, isWanted }, pauses, groupLimit), minPriority, id };
+  return { ...selectionOf(isWanted, pauses, groupLimit), minPriority, id };
 }
 
 async function claimIn(

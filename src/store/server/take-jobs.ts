@@ -188,7 +188,7 @@ async function readOfNames(
   limit: number,
   fullKeys: readonly string[],
 ): Promise<WaitingJob[]> {
-  const wanted = (selection.names ?? (await readyNames(db))).filter((name) => selection.isWanted(name));
+  const wanted = (await readyNames(db)).filter((name) => selection.isWanted(name));
   const floor = floorOf(db, selection);
   const order = nextFirst(db.dialect);
   const unblocked =

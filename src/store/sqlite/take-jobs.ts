@@ -180,9 +180,9 @@ async function pick(page: readonly WaitingJob[], { isWanted }: Selection, groups
 
 /** None of the first is for this worker: the first one of each name. */
 async function lookAtNames(db: Statements, selection: Selection): Promise<Look> {
-  const { names, isWanted, groupLimit } = selection;
+  const { isWanted, groupLimit } = selection;
   const fullKeys = await new Groups(db, groupLimit).full();
-  const wanted = (names ?? (await readyNames(db))).filter(isWanted);
+  const wanted = (await readyNames(db)).filter(isWanted);
   const jobs = await db.all<WaitingJob>(
     `select ${columns} from jobs where id in (
        select (select id from jobs where ready = 1 and name = wanted.value and priority >= ? and ${isFree}

@@ -16,8 +16,6 @@ import { type ClaimRef, runningRuns, type StartedRunRow } from './runs.ts';
 import { workersById } from './workers.ts';
 
 export interface Selection {
-  /** Names that are wanted, if there is a list of them; null: whatever `isWanted` says. */
-  readonly names: readonly string[] | null;
   isWanted(name: string): boolean;
   /** How many jobs of one concurrency key may be claimed at the same time; null: any number. */
   readonly groupLimit: number | null;

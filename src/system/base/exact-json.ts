@@ -73,34 +73,40 @@ const { rawJSON } = JSON as unknown as {
 
 /** Like `JSON.stringify(value, null, 2)`, or on one line; an `ExactJson` is written word for word. */
 export function writeExactly(value: unknown, isLine = false): string {
-  const texts: string[] = [];
+  const texts: ExactJson[] = [];
   // `JSON.stringify` never writes a digit as `\u0030`, so nothing else looks like this placeholder.
   const keepPlace = (_: string, each: unknown): unknown =>
-    each instanceof ExactJson ? rawJSON(`"\\u0030${texts.push(each.text) - 1}"`) : each;
+    each instanceof ExactJson ? rawJSON(`"\\u0030${texts.push(each) - 1}"`) : each;
   const written = JSON.stringify(value, keepPlace, isLine ? 0 : 2);
   if (texts.length === 0) return written;
-  if (isLine) return written.replace(/"\\u0030(\d+)"/g, (_, index: string) => texts[Number(index)] as string);
+  if (isLine) return written.replace(/"\\u0030(\d+)"/g, (_, index: string) => (texts[Number(index)] as ExactJson).text);
   return written.replace(
     /^( *)(.*)"\\u0030(\d+)"/gm,
     (_, margin: string, key: string, index: string) =>
-      `${margin}${key}${indent(texts[Number(index)] as string, margin)}`,
+      `${margin}${key}${indentExactly(texts[Number(index)] as ExactJson, margin)}`,
   );
 }
 
-/** Indents JSON text without white space by two spaces per level. */
-function indent(text: string, margin: string): string {
-  let line = `\n${margin}`;
+/**
+ * The JSON with one member on each line, two spaces deeper for each level.
+ *
+ * @param margin stands before each line but the first
+ * @param deepest from this level on, lines are not indented any further
+ */
+export function indentExactly({ text }: ExactJson, margin = '', deepest = Number.POSITIVE_INFINITY): string {
+  let depth = 0;
+  const line = (): string => `\n${margin}${'  '.repeat(Math.min(depth, deepest))}`;
   return text.replace(words, (word, index: number) => {
     if (word === ':') return ': ';
-    if (word === ',') return `,${line}`;
+    if (word === ',') return `,${line()}`;
     if (word === '{' || word === '[') {
       if (/[\]}]/.test(text.charAt(index + 1))) return word;
-      line += '  ';
-      return word + line;
+      depth += 1;
+      return word + line();
     }
     if ((word !== '}' && word !== ']') || /[[{]/.test(text.charAt(index - 1))) return word;
-    line = line.slice(0, -2);
-    return line + word;
+    depth -= 1;
+    return line() + word;
   });
 }
 

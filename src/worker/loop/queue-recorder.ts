@@ -236,7 +236,7 @@ export function createSelector({ handlers, request, groupLimit, version }: Selec
     const isHandled = (name: string): boolean =>
       request.failsUnknown || handlers.find(name) !== null || matchAny(failFast, name);
     const isWanted = (name: string): boolean => isAsked(name) && isHandled(name);
-    return selectionOf({ names: null, isWanted }, pauses, groupLimit);
+    return selectionOf(isWanted, pauses, groupLimit);
   };
   return {
     select: async (at, session) => {

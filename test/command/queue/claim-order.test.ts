@@ -50,7 +50,6 @@ const rules = fc.record({
 function toSelection({ wanted, failing, groupLimit, minPriority }: Rules): QueueSelection {
   return {
     minPriority,
-    names: null,
     groupLimit,
     isWanted: (name) => wanted.includes(name),
     failsFast: (name) => failing.includes(name),

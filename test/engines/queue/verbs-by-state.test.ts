@@ -4,9 +4,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createApi } from '../../../src/dashboard/api/api.ts';
 import type { Api } from '../../../src/dashboard/api/route.ts';
 import { openSite } from '../../../src/dashboard/site.ts';
+import { type QueueOption, verbOptions } from '../../../src/queue/add/options.ts';
 import type { Queue } from '../../../src/queue/api.ts';
 import { QueueError } from '../../../src/queue/errors.ts';
-import { type VerbName, verbNames } from '../../../src/queue/settle/verbs.ts';
+import { type VerbName, verbNames, verbOf } from '../../../src/queue/settle/verbs.ts';
 import { callAt, cronEnv } from '../../support/command.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { changeLog } from '../../support/log.ts';
@@ -247,6 +248,24 @@ test.each(verbNames)('%s does on the command line, in the API and in a batch wha
       if (to !== NO) expect(log.row(id)?.state ?? GONE, what).toBe(to);
     }
   }
+});
+
+test('the help of jobs lists the verbs, each with the options that it takes', async () => {
+  const { root, clock } = await openTestQueue();
+  const { stdout } = await callAt(['job', '--help'], { cwd: root, env: cronEnv(root) }, clock.at);
+  const shown = stdout.split('Verbs and their options:\n')[1]?.split('\n\n')[0] ?? '';
+  const listed = [...shown.matchAll(/^ {2}(\w+)((?:\s+--[\w-]+)*)/gm)].map(([, verb, flags = '']) => [
+    verb,
+    flags.trim().split(/\s+/).filter(Boolean),
+  ]);
+  const flagsOf = (verb: VerbName) => {
+    const { options, takesToken = false } = verbOf(verb);
+    const flags = options
+      .map((name): QueueOption => verbOptions[name])
+      .flatMap(({ flag = '', off = [] }) => [flag, off]);
+    return [...flags.flat(), ...(takesToken ? ['--token'] : [])];
+  };
+  expect(listed).toEqual(verbNames.map((verb) => [verb, flagsOf(verb)]));
 });
 
 test('the dashboard offers the verbs that the queue takes', async () => {

@@ -20,7 +20,6 @@ import type { TestQueue } from '../../support/queue.ts';
 export const LEASE_MS = 60_000;
 
 export const everything: QueueSelection = {
-  names: null,
   groupLimit: null,
   isWanted: () => true,
   failsFast: () => false,

@@ -47,7 +47,3 @@ export async function attempt(work: () => Promise<void>): Promise<void> {
     tell(error instanceof Error ? error.message : String(error), { isBad: true });
   }
 }
-
-export function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks';
+import { capitalized } from '../../../system/base/text.ts';
 import { tell } from '../components/toast.tsx';
 import { client } from '../data.ts';
-import { attempt, capital, written } from './act.ts';
+import { attempt, written } from './act.ts';
 import { DurationDialog } from './duration.tsx';
 import { mayManage } from './session.ts';
 
@@ -47,7 +48,7 @@ export function PauseButton({ name, pause }: PauseButtonProps) {
             const params = { path: { pattern: name } };
             await written(client.PUT('/api/pauses/{pattern}', { params, body: { for: chosen.for } }));
             const undo = { words: 'Resume', act: () => void attempt(() => resume(name)) };
-            tell(`${capital(what)} is paused ${chosen.words}.`, { undo });
+            tell(`${capitalized(what)} is paused ${chosen.words}.`, { undo });
           }}
         />
       )}
@@ -58,7 +59,7 @@ export function PauseButton({ name, pause }: PauseButtonProps) {
 async function resume(name: string): Promise<void> {
   const params = { path: { pattern: name } };
   const { pause } = await written(client.DELETE('/api/pauses/{pattern}', { params }));
-  const what = capital(pausedWords(name));
+  const what = capitalized(pausedWords(name));
   if (pause === null) tell(`${what} is resumed. The next call runs what waited.`);
   else tell(`${what} is resumed, but ${pausedWords(pause.name)} is paused, too.`);
 }

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { ExactJson, indentExactly, memberOf, parseExactly } from '../../../../system/base/exact-json.ts';
 import { countOf, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, Facts, Page, Section } from '../../components/page.tsx';
@@ -34,7 +35,8 @@ export function OneJob({ item }: { readonly item: string }) {
 
 function Whole({ text, problem }: { readonly text: string; readonly problem: string | null }) {
   const job: Story = JSON.parse(text);
-  const result = textOfMember(text, 'result');
+  const exact = parseExactly(text) ?? new ExactJson('{}');
+  const result = memberOf(exact, 'result');
   const leave = (verb: string) => {
     if (verb === 'delete') location.hash = hrefOf('/queue');
   };
@@ -56,11 +58,11 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
             )}
             <JobFacts job={job} />
             <Section title="Data">
-              <ExactText text={textOfMember(text, 'data') ?? 'null'} label="Data as JSON" />
+              <ExactText json={memberOf(exact, 'data') ?? new ExactJson('null')} label="Data as JSON" />
             </Section>
-            {result !== null && result !== 'null' && (
+            {result !== undefined && result.text !== 'null' && (
               <Section title="Result">
-                <ExactText text={result} label="Result as JSON" />
+                <ExactText json={result} label="Result as JSON" />
               </Section>
             )}
             <Family job={job} />
@@ -194,76 +196,32 @@ function Life({ id }: { readonly id: number }) {
   return <Answered asked={asked}>{({ items }) => <Happenings items={items.toReversed()} isOfOne />}</Answered>;
 }
 
-/** Texts, signs, and numbers and names. */
-const words = /"(?:[^"\\]+|\\.)*"|[[\]{},:]|[^"[\]{},:\s]+/g;
-
-/**
- * The text of an object's member, letter by letter: parsed and written again, long numbers would lose digits.
- * Null: it has no such member.
- */
-function textOfMember(text: string, key: string): string | null {
-  let found: string | null = null;
-  let name: string | null = null;
-  let depth = 0;
-  let [before, start] = ['', 0];
-  for (const { 0: word, index } of text.matchAll(words)) {
-    if (depth === 1 && name === null && word === ':') {
-      name = JSON.parse(before) as string;
-      start = index + 1;
-    } else if (depth === 1 && (word === ',' || word === '}')) {
-      if (name === key) found = text.slice(start, index).trim();
-      name = null;
-    }
-    if (word === '{' || word === '[') depth += 1;
-    if (word === '}' || word === ']') depth -= 1;
-    before = word;
-  }
-  return found;
-}
-
-interface Piece {
-  readonly kind: 'key' | 'text' | 'number' | 'sign';
-  readonly text: string;
-}
-
-/** The same JSON with one member on each line; its words stay as they are. */
-function indentExactly(text: string): Piece[] {
-  const found = [...text.matchAll(words)].map(([word]) => word);
-  const pieces: Piece[] = [];
-  let depth = 0;
-  const line = (): string => `\n${'  '.repeat(Math.min(depth, 40))}`;
-  found.forEach((word, index) => {
-    const next = found[index + 1];
-    if (word === '{' || word === '[') {
-      const isEmpty = next === '}' || next === ']';
-      depth += 1;
-      pieces.push({ kind: 'sign', text: isEmpty ? word : word + line() });
-    } else if (word === '}' || word === ']') {
-      depth -= 1;
-      const isEmpty = found[index - 1] === '{' || found[index - 1] === '[';
-      pieces.push({ kind: 'sign', text: isEmpty ? word : line() + word });
-    } else if (word === ',') pieces.push({ kind: 'sign', text: word + line() });
-    else if (word === ':') pieces.push({ kind: 'sign', text: ': ' });
-    else if (word.startsWith('"')) pieces.push({ kind: next === ':' ? 'key' : 'text', text: word });
-    else pieces.push({ kind: 'number', text: word });
-  });
-  return pieces;
-}
+/** Words and signs of JSON that is indented; a text before a colon is a key. */
+const parts = /(?<key>"(?:[^"\\]+|\\.)*"(?=:))|(?<text>"(?:[^"\\]+|\\.)*")|(?<sign>[[\]{},:\s]+)|[^"[\]{},:\s]+/g;
 
 /** Limits up to which a browser stays fast. */
 const MOST_LETTERS = 100_000;
 const MOST_PIECES = 5_000;
 
+/** So deep a line is indented; JSON may be 1 MiB of brackets. */
+const DEEPEST = 40;
+
 /** JSON for people, exactly as it is in the log. A long text is shown whole on request. */
-function ExactText({ text, label }: { readonly text: string; readonly label: string }): VNode {
+function ExactText({ json, label }: { readonly json: ExactJson; readonly label: string }): VNode {
   const [isWhole, setWhole] = useState(false);
+  const { text } = json;
   const isLong = text.length > MOST_LETTERS;
-  const shown = isLong && !isWhole ? null : indentExactly(text);
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard has to reach it */}
       <section class="json" tabIndex={0} aria-label={label}>
-        <pre>{shown === null ? `${text.slice(0, MOST_LETTERS)}…` : <Pieces pieces={shown} />}</pre>
+        <pre>
+          {isLong && !isWhole ? (
+            `${text.slice(0, MOST_LETTERS)}…`
+          ) : (
+            <Coloured text={indentExactly(json, '', DEEPEST)} />
+          )}
+        </pre>
       </section>
       {isLong && !isWhole && (
         <button type="button" onClick={() => setWhole(true)}>
@@ -274,14 +232,15 @@ function ExactText({ text, label }: { readonly text: string; readonly label: str
   );
 }
 
-function Pieces({ pieces }: { readonly pieces: readonly Piece[] }) {
-  if (pieces.length > MOST_PIECES) return <>{pieces.map(({ text }) => text).join('')}</>;
+function Coloured({ text }: { readonly text: string }) {
+  const pieces = [...text.matchAll(parts)];
+  if (pieces.length > MOST_PIECES) return <>{text}</>;
   return (
     <>
-      {pieces.map(({ kind, text }, index) => (
+      {pieces.map(({ 0: piece, groups }, index) => (
         // Pieces have no other name than their place, and never move.
-        <span key={index} class={kind}>
-          {text}
+        <span key={index} class={Object.keys(groups ?? {}).find((kind) => groups?.[kind]) ?? 'number'}>
+          {piece}
         </span>
       ))}
     </>

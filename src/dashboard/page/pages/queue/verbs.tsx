@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks';
 import { countOf } from '../../../../system/base/format.ts';
+import { capitalized } from '../../../../system/base/text.ts';
 import type { components } from '../../../client/paths.ts';
 import { ConfirmDialog } from '../../components/dialog.tsx';
 import { tell } from '../../components/toast.tsx';
 import { client } from '../../data.ts';
-import { attempt, capital, written } from '../../manage/act.ts';
+import { attempt, written } from '../../manage/act.ts';
 import { session } from '../../manage/session.ts';
 import type { ShownJob } from './job-words.tsx';
 
@@ -30,14 +31,14 @@ export function JobVerbs({ jobs, onDone }: JobVerbsProps) {
         .filter((button) => fitting(button).length > 0)
         .map((button) => (
           <button key={button.verb} type="button" title={button.effect} onClick={() => press(button)}>
-            {capital(button.verb)}
+            {capitalized(button.verb)}
             {fitting(button).length < jobs.length && ` ${fitting(button).length}`}
           </button>
         ))}
       {asked !== null && (
         <ConfirmDialog
-          title={`${capital(asked.verb)} ${wordsOf(fitting(asked))}?`}
-          action={`${capital(asked.verb)} ${countOf(fitting(asked).length, 'job')}`}
+          title={`${capitalized(asked.verb)} ${wordsOf(fitting(asked))}?`}
+          action={`${capitalized(asked.verb)} ${countOf(fitting(asked).length, 'job')}`}
           isDangerous={asked.isDangerous}
           onConfirm={() => act(asked)}
           onClose={() => setAsked(null)}
@@ -63,7 +64,7 @@ async function change({ verb, done }: VerbButton, jobs: readonly ShownJob[]): Pr
   const [first] = refused;
   if (first !== undefined && jobs.length === 1) throw new Error(first);
   const changed = refused.length === 0 ? wordsOf(jobs) : countOf(jobs.length - refused.length, 'job');
-  const sentence = `${capital(changed)} ${done}.`;
+  const sentence = `${capitalized(changed)} ${done}.`;
   if (first === undefined) return tell(sentence);
   tell(`${sentence} ${countOf(refused.length, 'job was', 'jobs were')} refused: ${first}`, { isBad: true });
 }
