@@ -188,7 +188,7 @@ const inProcess =
   /^(acknowledge|activity|add|check|claim|cron|import|incidents|init|job|jobs|kick|list|metrics|mute|pause|repeat|report|resume|show|status|unmute|why)$/;
 
 /** Cron's PATH, where the crontab of whoever runs the tests cannot be read. */
-export const pathWithoutCrontab = `${join(import.meta.dirname, './calls/bin')}:${cronEnv('').PATH}`;
+export const pathWithoutCrontab = `${join(import.meta.dirname, './faults/bin')}:${cronEnv('').PATH}`;
 
 /** The built command in a root, in cron's environment, with times in UTC. */
 export async function inRoot(root: string, ...args: readonly string[]): Promise<Ended> {
