@@ -69,17 +69,17 @@ interface Shown {
   readonly options: Options;
 }
 
-function render(context: CommandContext, { metrics, subject, options }: Shown): string {
+async function render(context: CommandContext, { metrics, subject, options }: Shown): Promise<string> {
   const cpuLimit = readCpuLimit();
   if (options.json) return formatJson(metricsRecord.toJson({ ...metrics, cpuLimit }));
-  if (options.csv) return metricsToCsv(metrics);
+  if (options.csv) return await metricsToCsv(metrics);
   const screen = createScreen(context);
   return subject === null ? renderCosts(metrics, cpuLimit, screen) : renderPeriods(metrics, subject, screen);
 }
 
 /** One line for each subject and period. Instants are ISO strings, unknown is empty. */
-function metricsToCsv({ series }: Metrics): string {
-  return formatCsv(titles, (instant) =>
+async function metricsToCsv({ series }: Metrics): Promise<string> {
+  return await formatCsv(titles, (instant) =>
     series.flatMap(({ subject, buckets }) =>
       buckets.map(({ fromMs, runMs, serviceMs, lateMs, ...counts }) => ({
         ...{ subject, from: instant(fromMs), ...counts, runMs: runMs.sum, meanRunMs: runMs.mean },

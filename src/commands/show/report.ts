@@ -99,7 +99,7 @@ async function reportAll(context: CommandContext, site: Site, { filter, options 
     );
   }
   if (options.json) return formatJson(overviewRecord.toJson(overview));
-  if (options.csv) return scriptsToCsv(overview.scripts);
+  if (options.csv) return await scriptsToCsv(overview.scripts);
   const screen = createScreen(context);
   const hasRuns = overview.scripts.some((script) => script.lastRun !== null);
   if (hasRuns || overview.running.length > 0) return renderOverview(overview, screen);
@@ -116,7 +116,7 @@ async function reportScript(
   const script = await findScript(site, word, { cwd: context.cwd, tier: options.tier });
   const found = await readScriptRuns(await site.view(), script, { ...filter, limit });
   if (options.json) return formatJson({ script: found.script, runs: found.runs.map(runRecord.toJson) });
-  if (options.csv) return runsToCsv(found.runs);
+  if (options.csv) return await runsToCsv(found.runs);
   return renderRuns(found, createScreen(context));
 }
 

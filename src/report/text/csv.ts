@@ -4,8 +4,8 @@ import type { ScriptOverview } from '../model/overview.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 
 /** `runner report --csv`: one line for each script. Instants are ISO strings, unknown is empty. */
-export function scriptsToCsv(scripts: readonly ScriptOverview[]): string {
-  return formatCsv(scriptTitles, (isoInstant) =>
+export async function scriptsToCsv(scripts: readonly ScriptOverview[]): Promise<string> {
+  return await formatCsv(scriptTitles, (isoInstant) =>
     scripts.map(({ lastRun, ...script }) => ({
       ...script,
       lastRunId: lastRun?.id,
@@ -17,8 +17,8 @@ export function scriptsToCsv(scripts: readonly ScriptOverview[]): string {
 }
 
 /** `runner report <script> --csv`: one line for each run. */
-export function runsToCsv(runs: readonly RunRecord[]): string {
-  return formatCsv(runTitles, (isoInstant) =>
+export async function runsToCsv(runs: readonly RunRecord[]): Promise<string> {
+  return await formatCsv(runTitles, (isoInstant) =>
     runs.map(({ error, ...run }) => ({
       ...run,
       job: run.jobId,
@@ -42,24 +42,17 @@ const runTitles =
 
 type Row = Readonly<Record<string, unknown>>;
 
-export function formatCsv(
-  titles: string,
-  toRows: (instant: (atMs: number | null) => string | null) => readonly Row[],
-): string {
-  const columns = titles.split(' ');
-  const rows = toRows(isoInstant).map((row) => columns.map((title) => toCell(row[title])));
-  return [columns, ...rows].map((cells) => `${cells.join(',')}\n`).join('');
-}
-
-function toCell(value: unknown): string {
-  const text = typeof value === 'string' ? withoutFormula(printable(value)) : String(value ?? '');
-  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
-
 /**
  * File names and errors come from anywhere: a spreadsheet must not take one for a formula, so such
  * a cell gets an apostrophe in front (https://owasp.org/www-community/attacks/CSV_Injection).
  */
-function withoutFormula(text: string): string {
-  return /^[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text;
+export async function formatCsv(
+  titles: string,
+  toRows: (instant: (atMs: number | null) => string | null) => readonly Row[],
+): Promise<string> {
+  const { stringify } = await import('csv-stringify/sync');
+  const columns = titles.split(' ');
+  const toCell = (cell: unknown) => (typeof cell === 'string' ? printable(cell) : cell);
+  const rows = toRows(isoInstant).map((row) => columns.map((title) => toCell(row[title])));
+  return stringify([columns, ...rows], { escape_formulas: true });
 }

@@ -12,7 +12,7 @@ test('the overview has a line for each script, and empty cells for what is unkno
   const log = await writeLog(makeTemporaryRoot());
   const id = await log.addRun('hourly/clean', now - 60_000, running);
   const { scripts } = await readOverview(siteOf(log), window);
-  expect(scriptsToCsv(scripts).split('\n')).toEqual([
+  expect((await scriptsToCsv(scripts)).split('\n')).toEqual([
     'script,tier,presence,runs,succeeded,failed,released,successRate,p50DurationMs,p95DurationMs,maxDurationMs,cpuMs,maxRssBytes,lastRunId,lastOutcome,lastStartedAt,lastError,lastWarning',
     `hourly/clean,hourly,unknown,1,0,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,,`,
     '',
@@ -29,7 +29,7 @@ test('one script has a line for each run', async () => {
     exit_code: 1,
   });
   const { runs } = await readScriptRuns(log, 'hourly/clean', window);
-  expect(runsToCsv(runs)).toBe(
+  expect(await runsToCsv(runs)).toBe(
     'id,script,tier,outcome,attempt,scheduledFor,startedAt,finishedAt,durationMs,userCpuMs,systemCpuMs,maxRssBytes,measuredBy,exitCode,signal,reason,warning,errorName,errorMessage,contentHash,pid,outputBytes,outputDroppedBytes,job\n' +
       `${id},hourly/clean,hourly,failed,1,,2026-11-03T14:04:00.000Z,2026-11-03T14:04:00.100Z,100,40,10,52428800,self,1,,exit code 1,,Error,"said ""no"",\ntwice",,,,,\n`,
   );
@@ -40,9 +40,9 @@ test('a spreadsheet takes no cell for a formula, and a terminal none for a comma
   const message = '=HYPERLINK("https://evil.example")\x1b[2J\x07';
   await log.addRun('hourly/x', now - 60_000, { outcome: 'failed', error_message: message });
   const { runs } = await readScriptRuns(log, 'hourly/x', window);
-  expect(runsToCsv(runs)).toContain(`"'=HYPERLINK(""https://evil.example"")␇"`);
+  expect(await runsToCsv(runs)).toContain(`"'=HYPERLINK(""https://evil.example"")␇"`);
 });
 
-test('nothing to tell is a line of titles', () => {
-  expect(runsToCsv([])).toMatch(/^id,script,.*\n$/);
+test('nothing to tell is a line of titles', async () => {
+  expect(await runsToCsv([])).toMatch(/^id,script,.*\n$/);
 });
