@@ -2,9 +2,11 @@ import { readJobsFolder } from '../discovery/jobs-folder.ts';
 import type { CheckCode, CheckStatus, HealthFinding } from '../monitor/finding.ts';
 import { copiesElsewhere } from '../monitor/machines.ts';
 import type { Presence } from '../monitor/presence.ts';
+import type { CrontabView } from '../schedule/crontab-times.ts';
 import { type ExpectedCall, expectCall } from '../schedule/expected-call.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { IncidentRow } from '../store/schema.ts';
 import {
   checksOf,
   type DueJobsRow,
@@ -12,6 +14,7 @@ import {
   type ScriptStandRow,
   type TierCallRow,
 } from '../store/statements/monitor/checks.ts';
+import { incidentsOf } from '../store/statements/monitor/incidents.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import type { HostCopy } from '../store/statements/registers.ts';
 import type { Store } from '../store/store.ts';
@@ -64,6 +67,11 @@ export interface CheckPlace {
   readonly nowMs: number;
   /** Time since the machine was booted. */
   readonly upMs: number;
+  /**
+   * The next call of a tier by the crontab. Passes leave it out: that something calls tiers they know, and to read the
+   * crontab takes a process. They go by the last call.
+   */
+  readonly expectCalls?: (tier: string) => Promise<Pick<CrontabView, 'expected' | 'isUncalled'>>;
 }
 
 /** Facts that several checks need: read when the first one asks. */
@@ -77,6 +85,8 @@ export interface CheckFacts extends CheckPlace {
   /** The scripts of other machines of the fleet. */
   elsewhere(): Promise<readonly HostCopy[]>;
   scripts(): Promise<readonly ScriptStandRow[]>;
+  /** Open incidents whose script, handler or tier still exists. */
+  incidents(): Promise<readonly IncidentRow[]>;
   presence(): Promise<Presence>;
   pauses(): Promise<readonly Pause[]>;
   /** Runs whose worker lives, or cannot be seen from here. */
@@ -92,6 +102,8 @@ export interface WatchedTier {
   readonly calls: TierCallRow | null;
   /** Null: nothing can be expected. */
   readonly expected: ExpectedCall | null;
+  /** No crontab line calls it, and nothing else does. */
+  readonly isUncalled: boolean;
 }
 
 export interface DueJobs {
@@ -123,6 +135,12 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
     pauses,
     elsewhere,
     scripts: once(() => log.scripts()),
+    incidents: once(async () => {
+      const open = await incidentsOf(store.statements).current();
+      if (open.length === 0) return open;
+      const { foresee } = await import('../monitor/alert/incidents.ts');
+      return (await foresee(store, place, open)).filter(({ recovered_at }) => recovered_at === null);
+    }),
     presence: once(async () => {
       const { openPresence } = await import('../monitor/presence.ts');
       const { loadSettingsIfRight } = await import('../settings/load.ts');
@@ -131,7 +149,12 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
     tiers: once(async () => {
       const calls = new Map((await log.tiers()).map((row) => [row.tier, row]));
       const names = new Set([...readJobsFolder(root).tiers, ...(await elsewhere()).map(({ tier }) => tier)]);
-      return [...names].map((tier) => watchTier(tier, calls.get(tier) ?? null, nowMs));
+      const watched: WatchedTier[] = [];
+      for (const tier of names) {
+        const byLast = watchTier(tier, calls.get(tier) ?? null, nowMs);
+        watched.push({ ...byLast, ...(await place.expectCalls?.(tier)) });
+      }
+      return watched;
     }),
     running: once(async () => {
       const running = (await present()).running ? await log.running() : [];
@@ -146,7 +169,7 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
 
 export function watchTier(tier: string, calls: TierCallRow | null, nowMs: number): WatchedTier {
   const last = calls === null || calls.calledAt === null ? null : { atMs: calls.calledAt, isDue: calls.isDue };
-  return { tier, periodMs: tierPeriodMs(tier), calls, expected: expectCall(tier, last, nowMs) };
+  return { tier, periodMs: tierPeriodMs(tier), calls, expected: expectCall(tier, last, nowMs), isUncalled: false };
 }
 
 /** Leaves out paused jobs: they wait because somebody wants it. */

@@ -1,4 +1,4 @@
-import type { CheckCode, HealthFinding } from '../monitor/finding.ts';
+import { type CheckCode, type CheckStatus, type HealthFinding, worstStatus } from '../monitor/finding.ts';
 import type { CheckSetting } from '../settings/settings.ts';
 import type { Store } from '../store/store.ts';
 import { machineName } from '../system/process/identity.ts';
@@ -46,17 +46,33 @@ export interface CheckReport {
   /** In the order of the checks; of each one what is wrong, or that all is well. */
   readonly findings: readonly HealthFinding[];
   readonly figures: readonly Figure[];
+  /** The worst of them; what somebody has acknowledged is critical no more. */
+  readonly status: CheckStatus;
 }
 
 /** Looks at the log and its disk; changes nothing. */
 export async function runChecks(store: Store, place: CheckPlace, codes = checkCodes): Promise<CheckReport> {
   const facts = openFacts(store, place);
-  const reports: CheckReport[] = [];
+  const reports: CheckAnswer[] = [];
   for (const check of checks) if (codes.includes(check.code)) reports.push(await runCheck(check, facts));
-  return { findings: reports.flatMap(({ findings }) => findings), figures: reports.flatMap(({ figures }) => figures) };
+  const findings = reports.flatMap((report) => report.findings);
+  return { findings, figures: reports.flatMap(({ figures }) => figures), status: await worstOf(findings, facts) };
 }
 
-async function runCheck(check: HealthCheck, facts: CheckFacts): Promise<CheckReport> {
+type CheckAnswer = Pick<CheckReport, 'findings' | 'figures'>;
+
+async function worstOf(findings: readonly HealthFinding[], facts: CheckFacts): Promise<CheckStatus> {
+  const worst = worstStatus(findings);
+  if (worst !== 'critical') return worst;
+  const open = await facts.incidents();
+  const isAcknowledged = ({ code, subject }: HealthFinding): boolean => {
+    const own = open.filter((incident) => incident.code === code && incident.subject === subject);
+    return own.length > 0 && own.every(({ acknowledged_at }) => acknowledged_at !== null);
+  };
+  return findings.every((each) => each.status !== 'critical' || isAcknowledged(each)) ? 'warning' : 'critical';
+}
+
+async function runCheck(check: HealthCheck, facts: CheckFacts): Promise<CheckAnswer> {
   const { code } = check;
   try {
     const set = facts.settings.checks[settingOf(code)];
@@ -95,5 +111,5 @@ function unknown({ code, where }: HealthCheck, reason: string): HealthFinding {
 /** The report if the log cannot be read: the result of each check is unknown. */
 export function withoutLog(reason: string, codes = checkCodes): CheckReport {
   const unread = checks.filter(({ code }) => codes.includes(code));
-  return { findings: unread.map((check) => unknown(check, reason)), figures: [] };
+  return { findings: unread.map((check) => unknown(check, reason)), figures: [], status: 'unknown' };
 }

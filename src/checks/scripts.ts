@@ -15,7 +15,7 @@ const scriptFailing: HealthCheck = {
   where: 'scripts',
   defaultThreshold: () => 1,
   run: async (facts, threshold) => {
-    const open = (await readOpen(FAILING, facts)).filter(({ subject }) => !subject.startsWith('queue/'));
+    const open = await readOpen(FAILING, facts);
     const wrong: Wrong[] = [];
     for (const [script, incidents] of Map.groupBy(open, ({ subject }) => subject)) {
       const count = incidents.reduce((sum, { occurrences }) => sum + occurrences, 0);
@@ -27,8 +27,7 @@ const scriptFailing: HealthCheck = {
 };
 
 async function readOpen(code: string, facts: CheckFacts): Promise<readonly IncidentRow[]> {
-  const open = (await incidentsOf(facts.store.statements).current()).filter((incident) => incident.code === code);
-  return await withoutGone(open, ({ subject }) => subject, facts);
+  return (await facts.incidents()).filter((incident) => incident.code === code);
 }
 
 async function tellFailures(
@@ -138,7 +137,7 @@ async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFac
   const { findPause } = await import('../queue/pauses.ts');
   const pauses = await facts.pauses();
   const running = suspects.filter(({ name }) => findPause(pauses, name) === null);
-  const left = await withoutGone(running, ({ name }) => name, facts);
+  const left = await withoutGone(running, facts);
   return left.map(({ name, tier, startedAt, createdAt, reason }) => {
     const why = reason === null ? '' : `: ${printableName(reason)}`;
     return {
@@ -153,14 +152,13 @@ async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFac
 }
 
 /** Those whose script still runs, here or on another machine. */
-async function withoutGone<T>(
-  suspects: readonly T[],
-  nameOf: (suspect: T) => string,
+async function withoutGone(
+  suspects: readonly ScriptStandRow[],
   { presence }: CheckFacts,
-): Promise<readonly T[]> {
+): Promise<readonly ScriptStandRow[]> {
   if (suspects.length === 0) return [];
   const { whyScriptIsGone } = await presence();
-  const reasons = await Promise.all(suspects.map((each) => whyScriptIsGone(nameOf(each))));
+  const reasons = await Promise.all(suspects.map(({ name }) => whyScriptIsGone(name)));
   return suspects.filter((_, index) => reasons[index] === null);
 }
 

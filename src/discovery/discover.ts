@@ -145,6 +145,7 @@ function describeUnused(setting: string, key: string, kind: string, names: reado
 export interface JobsContents {
   readonly discovery: Discovery;
   readonly disabled: readonly DisabledScript[];
+  readonly settings: Settings;
   /** Null: the settings are correct; otherwise the defaults were used. */
   readonly settingsProblem: string | null;
 }
@@ -154,10 +155,12 @@ export async function lookIntoJobs(root: string): Promise<JobsContents> {
   const { findDisabled } = await import('./not-run.ts');
   const disabled = findDisabled(root);
   try {
-    return { discovery: await discoverScripts(root), disabled, settingsProblem: null };
+    const settings = await loadSettings(root);
+    return { discovery: await discover(root, settings), disabled, settings, settingsProblem: null };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    return { discovery: await discover(root, defaultSettings), disabled, settingsProblem: error.message };
+    const discovery = await discover(root, defaultSettings);
+    return { discovery, disabled, settings: defaultSettings, settingsProblem: error.message };
   }
 }
 

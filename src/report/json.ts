@@ -1,6 +1,7 @@
+import type { CheckReport } from '../checks/list.ts';
 import type { DisabledScript } from '../discovery/not-run.ts';
 import type { Discovery, Script } from '../discovery/script.ts';
-import { doctorWords, type Finding, type HealthFinding, worstStatus } from '../monitor/finding.ts';
+import { doctorWords, type Finding, worstStatus } from '../monitor/finding.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
@@ -68,9 +69,9 @@ function escapeUnits(character: string): string {
 }
 
 /** The results of checks: `runner check --json`. */
-export function healthToJson(findings: readonly HealthFinding[]) {
+export function healthToJson({ status: worst, findings }: Pick<CheckReport, 'status' | 'findings'>) {
   const checks = findings.map(({ code, status, subject, message, hint }) => ({ code, status, subject, message, hint }));
-  return { status: worstStatus(findings), checks };
+  return { status: worst, checks };
 }
 
 export function doctorToJson(findings: readonly Finding[]) {

@@ -40,13 +40,18 @@ export interface Sieve {
   readonly nth: number;
 }
 
-/** The calls of a tier to expect. */
-export interface CrontabView {
-  /** Whether a crontab line calls the tier; null: the crontab cannot be read. */
-  readonly isInCrontab: boolean | null;
+interface ExpectedCalls {
   readonly expected: ExpectedCall | null;
   /** The first expected call at or after a future time; null: none is expected. */
   callAfter(timeMs: number): number | null;
+}
+
+/** The calls of a tier to expect. */
+export interface CrontabView extends ExpectedCalls {
+  /** Whether a crontab line calls the tier; null: the crontab cannot be read. */
+  readonly isInCrontab: boolean | null;
+  /** The tier has a period, but no crontab line, and nothing else calls it either. */
+  readonly isUncalled: boolean;
 }
 
 /** The next call of a tier: from the times of its crontab line if they are known, otherwise from its last call. */
@@ -56,22 +61,24 @@ export async function expectByCrontab(
   crontab: CrontabTimes | null,
   nowMs: number,
 ): Promise<CrontabView> {
-  const byLast = (): Omit<CrontabView, 'isInCrontab'> => {
+  const byLast = (): ExpectedCalls => {
     const expected = expectCall(tier, last, nowMs);
     return { expected, callAfter: (timeMs) => expectCallAfter(tier, expected, last?.isDue ?? false, timeMs) };
   };
-  if (crontab === null) return { isInCrontab: null, ...byLast() };
+  if (crontab === null) return { isInCrontab: null, isUncalled: false, ...byLast() };
   const lines = linesOf(crontab, tier);
   if (lines.length === 0) {
     // No line calls the tier, but another scheduler may. One call is no proof: it may have been by hand, without a
     // terminal. A call before the last change of the lines is no proof either: its line may be gone.
     const isOver = last !== null && crontab.changedAtMs !== null && last.atMs < crontab.changedAtMs;
     const isByOthers = last?.isRegular === true && !isOver;
-    return { isInCrontab: false, ...(isByOthers ? byLast() : { expected: null, callAfter: () => null }) };
+    const view = isByOthers ? byLast() : { expected: null, callAfter: () => null };
+    const isUncalled = tierPeriodMs(tier) !== null && view.expected?.isOverdue !== false;
+    return { isInCrontab: false, isUncalled, ...view };
   }
   const clocks = await readClocks(lines, crontab.zone);
-  if (clocks === null) return { isInCrontab: true, ...byLast() };
-  return { isInCrontab: true, ...expectFiring(tier, last, { clocks, crontab, nowMs }) };
+  const view = clocks === null ? byLast() : expectFiring(tier, last, { clocks, crontab, nowMs });
+  return { isInCrontab: true, isUncalled: false, ...view };
 }
 
 /** Largest deviation of the distance between two calls from the tier's period, in periods. */
@@ -93,11 +100,7 @@ interface Ahead {
   readonly nowMs: number;
 }
 
-function expectFiring(
-  tier: string,
-  last: PreviousCall | null,
-  { clocks, crontab, nowMs }: Ahead,
-): Omit<CrontabView, 'isInCrontab'> {
+function expectFiring(tier: string, last: PreviousCall | null, { clocks, crontab, nowMs }: Ahead): ExpectedCalls {
   // Before the last change the lines may have been different. If the clock was set back, `known` may lie in the future:
   // expect calls from now on.
   const known = Math.max(last?.atMs ?? 0, crontab.changedAtMs ?? 0);

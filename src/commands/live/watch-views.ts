@@ -6,7 +6,7 @@ import { readOutputFrom } from '../../report/model/runs/output-part.ts';
 import { selectRunning } from '../../report/model/runs/run.ts';
 import { selectRunPage } from '../../report/model/runs/run-pages.ts';
 import { type RunWithOutput, readScriptRuns, selectHighestRunId, selectRun } from '../../report/model/runs/runs.ts';
-import { readStatus, type Status } from '../../report/model/status.ts';
+import { readStatus, readUnjudged, type Status } from '../../report/model/status.ts';
 import { renderJob, renderJobs } from '../../report/terminal/jobs.ts';
 import { renderScriptTable } from '../../report/terminal/overview.ts';
 import { renderRun, renderRuns, renderRunTable } from '../../report/terminal/runs.ts';
@@ -90,7 +90,7 @@ export class ViewReader {
   }
 
   async #readQueue(log: Site): Promise<Content> {
-    const status = await readStatus(log);
+    const status = await readUnjudged(log);
     const { store, nowMs } = log;
     const list = store === null ? noJobs : await readJobs(store, { pattern: '*', limit: MOST_ROWS }, nowMs);
     return listOf((screen) => {

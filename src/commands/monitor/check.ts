@@ -1,15 +1,8 @@
-import { uptime } from 'node:os';
 import type { Figure } from '../../checks/check.ts';
-import { type CheckReport, checkCodes, runChecks, withoutLog } from '../../checks/list.ts';
-import type { Site } from '../../discovery/site.ts';
-import {
-  type CheckCode,
-  type CheckStatus,
-  findingStatuses,
-  type HealthFinding,
-  worstStatus,
-} from '../../monitor/finding.ts';
+import { type CheckReport, checkCodes } from '../../checks/list.ts';
+import { type CheckCode, type CheckStatus, findingStatuses, type HealthFinding } from '../../monitor/finding.ts';
 import { formatJson, healthToJson } from '../../report/json.ts';
+import { readHealth } from '../../report/model/verdict.ts';
 import { renderFinding } from '../../report/terminal/findings.ts';
 import { createScreen, openTextOutput, type Screen } from '../../report/terminal/screen.ts';
 import { UsageError } from '../../system/base/errors.ts';
@@ -27,24 +20,16 @@ const exitCodes: Readonly<Record<CheckStatus, number>> = { ok: 0, warning: 1, cr
 export async function check(context: CommandContext, options: Given<'check'>): Promise<void> {
   const output = openTextOutput(context.stdout);
   try {
-    const report = await withLogIfAny(context, options.root, (site) => runAll(site, options.code));
-    context.setExitCode(exitCodes[worstStatus(report.findings)]);
-    await output.write(
-      options.json ? formatJson(healthToJson(report.findings)) : renderChecks(report, createScreen(context)),
-    );
+    const codes = options.code.length === 0 ? checkCodes : options.code.map((word) => readCode(word, checkCodes));
+    const report = await withLogIfAny(context, options.root, (site) => readHealth(site, codes));
+    context.setExitCode(exitCodes[report.status]);
+    await output.write(options.json ? formatJson(healthToJson(report)) : renderChecks(report, createScreen(context)));
   } catch (error) {
     // Any other code would tell that something is wrong with what was to be looked at.
     context.setExitCode(exitCodes.unknown);
     if (!(error instanceof Error)) throw error;
     await output.write(`RUNNER UNKNOWN - ${plainLine(error.message)}\n`);
   }
-}
-
-async function runAll({ root, store, problem, nowMs, ...site }: Site, words: readonly string[]): Promise<CheckReport> {
-  const codes = words.length === 0 ? checkCodes : words.map((word) => readCode(word, checkCodes));
-  const settings = await site.settings();
-  if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
-  return await runChecks(store, { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000 }, codes);
 }
 
 function readCode(word: string, known: readonly CheckCode[]): CheckCode {
@@ -58,24 +43,22 @@ function readCode(word: string, known: readonly CheckCode[]): CheckCode {
 const STATUS_COLUMNS = 10;
 
 /** The line that monitoring shows, then one for each finding, with its cure below, the worst first. */
-export function renderChecks({ findings, figures }: CheckReport, screen: Screen): string {
+export function renderChecks({ findings, figures, status }: CheckReport, screen: Screen): string {
   const worstFirst = findingStatuses
     .toReversed()
     .flatMap((status) => findings.filter((each) => each.status === status));
   const width = Math.max(...findings.map(({ code }) => code.length)) + 2;
-  return [summaryOf(worstFirst, figures), ...worstFirst.flatMap((each) => renderCheck(each, width, screen)), ''].join(
-    '\n',
-  );
+  const summary = `RUNNER ${status.toUpperCase()} - ${summaryOf(worstFirst, figures)}`;
+  return [summary, ...worstFirst.flatMap((each) => renderCheck(each, width, screen)), ''].join('\n');
 }
 
 function summaryOf(worstFirst: readonly HealthFinding[], figures: readonly Figure[]): string {
-  const status = worstStatus(worstFirst);
   const bad = worstFirst.filter((each) => each.status !== 'ok');
   const [first] = bad;
   const more = bad.length > 1 ? ` (and ${bad.length - 1} more)` : '';
   const text = first === undefined ? countOf(worstFirst.length, 'check') : plainLine(first.message) + more;
   const data = figures.length === 0 ? '' : ` | ${figures.map(writeFigure).join(' ')}`;
-  return `RUNNER ${status.toUpperCase()} - ${text}${data}`;
+  return `${text}${data}`;
 }
 
 /** A monitoring plugin's text after `|` is read as figures, so it must not contain one. */

@@ -9,7 +9,7 @@ import {
   setMutes,
 } from '../../monitor/alert/incidents.ts';
 import { formatJson } from '../../report/json.ts';
-import { incidentRecord } from '../../report/model/incidents.ts';
+import { incidentToJson } from '../../report/model/incidents.ts';
 import { muteRecord } from '../../report/model/pauses.ts';
 import { refuseUnknownMutes } from '../../report/names.ts';
 import { renderIncidents } from '../../report/terminal/incidents.ts';
@@ -36,7 +36,7 @@ export async function close(
   );
   if (closed === null) throw noSuchIncident(words[0] ?? '');
   if (json) {
-    return void context.stdout.write(formatJson({ closed: closed.map(incidentRecord.toJson) }));
+    return void context.stdout.write(formatJson({ closed: closed.map(incidentToJson) }));
   }
   for (const { id, subject } of closed) context.stdout.write(`Closed: #${id} ${printableLine(subject)}.\n`);
 }
@@ -58,7 +58,7 @@ export async function listIncidents(context: CommandContext, { root, json, all }
     mutes: store === null ? [] : await incidentsOf(store.statements).mutes(context.now()),
   }));
   if (json) {
-    const told = { incidents: incidents.map(incidentRecord.toJson), mutes: mutes.map(muteRecord.toJson) };
+    const told = { incidents: incidents.map(incidentToJson), mutes: mutes.map(muteRecord.toJson) };
     return void context.stdout.write(formatJson(told));
   }
   await print(context, renderIncidents(incidents, mutes, createScreen(context)));
@@ -89,7 +89,7 @@ export async function acknowledge(
   );
   if (incidents === null || incidents.length === 0) throw noSuchIncident(word);
   if (json) {
-    return void context.stdout.write(formatJson({ acknowledged: incidents.map(incidentRecord.toJson) }));
+    return void context.stdout.write(formatJson({ acknowledged: incidents.map(incidentToJson) }));
   }
   for (const { id, subject } of incidents) {
     context.stdout.write(`Acknowledged: #${id} ${printableLine(subject)}. You will still be told when it is over.\n`);

@@ -5,7 +5,7 @@ import type { Site } from '../../discovery/site.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { discoveryToJson, formatJson } from '../../report/json.ts';
 import { type NextTime, readAllUpcoming, readNextTimes, upcomingRecord } from '../../report/model/next-times.ts';
-import { readStatus, statusRecord, withFigures } from '../../report/model/status.ts';
+import { readStatus, readUnjudged, statusRecord, withFigures } from '../../report/model/status.ts';
 import { renderWhy } from '../../report/terminal/findings.ts';
 import { renderUpcomingTimes } from '../../report/terminal/next-times.ts';
 import { renderList } from '../../report/terminal/overview.ts';
@@ -34,13 +34,13 @@ async function describeStatus(
 ): Promise<string> {
   const { settingsProblem } = await site.jobs();
   if (settingsProblem !== null) tellWrongSettings(context, settingsProblem);
-  const status = await readStatus(site);
   if (upcoming !== undefined) {
     const limit = upcoming === true ? DEFAULT_UPCOMING : upcoming;
-    const next = await readAllUpcoming(site, status, limit);
+    const next = await readAllUpcoming(site, await readUnjudged(site), limit);
     if (json) return formatJson({ upcoming: next.map(upcomingRecord.toJson) });
     return renderUpcomingTimes(next, createScreen(context));
   }
+  const status = await readStatus(site);
   return json ? formatJson(statusRecord.toJson(withFigures(status))) : renderStatus(status, createScreen(context));
 }
 

@@ -1,10 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import type { JsonValue } from '../../queue/api.ts';
 import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
+import type { troubleRecord, verdictRecord } from '../../report/model/verdict.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
 import { jobStates } from '../../store/words.ts';
-import { countOf, formatBytes, UNKNOWN } from '../../system/base/format.ts';
-import { LEFT_OUT } from '../../system/base/record.ts';
+import { formatBytes, UNKNOWN } from '../../system/base/format.ts';
+import { type JsonOf, LEFT_OUT } from '../../system/base/record.ts';
 import { escapeHtml } from '../../system/base/text.ts';
 import { createApi } from '../api/api.ts';
 import type { Api } from '../api/route.ts';
@@ -343,32 +344,30 @@ function embed({ html, sources }: BuiltPage, data: Embedded): string {
 
 /** The most important facts, for readers of the file without its script: a mail program, a file manager of a panel. */
 function writePlainly({ madeAt, dueAt, answers }: Embedded): string {
-  const status = (answers['/api/status'] ?? { tiers: [] }) as { tiers: readonly TierState[] };
-  const wrong = itemsOf<PlainIncident>(answers['/api/incidents?state=open']);
-  const title = wrong.length === 0 ? 'No incident is open.' : `${countOf(wrong.length, 'incident')} open:`;
+  const { verdict, troubles, tiers: states } = (answers['/api/status'] ?? unread) as PlainStatus;
   const late = dueAt === null ? '' : ` If it is later than ${writeUtc(dueAt)} now, nobody knows how things stand.`;
-  const lines = wrong.map(({ subject, severity, error, code, openedAt }) =>
-    [`${subject}: ${error ?? code}`, severity, `since ${writeUtc(openedAt)}`].join(' · '),
+  const lines = troubles.map(({ subject, grade, message, since }) =>
+    [`${subject}: ${message}`, grade, since === null ? 'now' : `since ${writeUtc(since)}`].join(' · '),
   );
-  const tiers = status.tiers.map(
+  const tiers = states.map(
     ({ tier, lastPass, nextCall }) =>
       `${tier}: last pass ${writeUtc(lastPass?.startedAt ?? null)}, next call ${writeUtc(nextCall)}`,
   );
   const list = (items: readonly string[]): string =>
     items.length === 0 ? '' : `<ul>${items.map((item) => `<li>${escapeHtml(item)}</li>`).join('')}</ul>`;
   return (
-    `<h1>${escapeHtml(title)}</h1>${list(lines)}<h2>Tiers</h2>${list(tiers)}` +
+    `<h1>${escapeHtml(verdict.title)}</h1>${list(lines)}<h2>Tiers</h2>${list(tiers)}` +
     `<p>As of ${writeUtc(madeAt)}.${late} The rest of this report needs JavaScript.</p>`
   );
 }
 
-interface PlainIncident {
-  readonly subject: string;
-  readonly severity: string;
-  readonly error: string | null;
-  readonly code: string;
-  readonly openedAt: string | null;
+interface PlainStatus {
+  readonly verdict: Pick<JsonOf<typeof verdictRecord>, 'title'>;
+  readonly troubles: readonly Pick<JsonOf<typeof troubleRecord>, 'subject' | 'grade' | 'message' | 'since'>[];
+  readonly tiers: readonly TierState[];
 }
+
+const unread: PlainStatus = { verdict: { title: 'How things stand is not known' }, troubles: [], tiers: [] };
 
 /** `2026-11-03 14:05 UTC` */
 function writeUtc(at: string | null): string {

@@ -3,8 +3,24 @@ import type { CheckCode } from '../../monitor/finding.ts';
 import { columnsOf } from '../../store/columns.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { tables } from '../../store/tables.ts';
-import { incidentEndings, isOfRuns } from '../../store/words.ts';
-import { field, LEFT_OUT, record, shown } from '../../system/base/record.ts';
+import { FAILING, incidentEndings, isOfRuns } from '../../store/words.ts';
+import { field, LEFT_OUT, record, shown, type Values } from '../../system/base/record.ts';
+
+/** How bad a trouble is, in the words of all who show it, the worst first. */
+export const grades = ['critical', 'failing', 'warning', 'acknowledged'] as const;
+
+export const gradeField = shown.words(grades, 'Grade');
+
+/** A script or job has failed, or runs could not be recorded; other warnings are only signs of trouble. */
+const failures: ReadonlySet<string> = new Set([
+  FAILING,
+  ...(['jobs-failing', 'log-unusable'] satisfies readonly CheckCode[]),
+]);
+
+export function gradeOf(code: string, severity: 'warning' | 'critical'): (typeof grades)[number] {
+  if (severity === 'critical' && code !== FAILING) return 'critical';
+  return failures.has(code) ? 'failing' : 'warning';
+}
 
 /** A sentence of the runner, unless it is of runs that failed: then it quotes them. */
 export const findingText = field.text.inPublicAs((message, { code }) =>
@@ -17,6 +33,7 @@ export const incidentRecord = record('Incident', {
   subject: shown.text.about('A script or handler, a tier, `queue`, `log`, `disk`, `alerts`'),
   code: shown.text,
   severity: shown.words(['warning', 'critical']),
+  grade: gradeField,
   occurrences: shown.integer,
   error: findingText.orNull.from('message'),
   hint: shown.text.orNull,
@@ -32,6 +49,17 @@ export const incidentRecord = record('Incident', {
   acknowledgedAt: shown.instant.orNull.from('acknowledged_at'),
   lastRun: shown.integer.orNull.from('last_run_id'),
 });
+
+export interface Incident extends IncidentRow, Pick<Values<typeof incidentRecord>, 'grade'> {}
+
+export function graded(incident: IncidentRow): Incident {
+  const { code, severity, acknowledged_at } = incident;
+  return { ...incident, grade: acknowledged_at === null ? gradeOf(code, severity) : 'acknowledged' };
+}
+
+export function incidentToJson(incident: IncidentRow) {
+  return incidentRecord.toJson(graded(incident));
+}
 
 export interface IncidentQuery {
   readonly state: 'open' | 'over' | 'all';

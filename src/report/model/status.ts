@@ -14,7 +14,7 @@ import { isDenied } from '../../system/base/errors.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
-import { incidentRecord, selectOpenIncidents } from './incidents.ts';
+import { graded, type Incident, incidentRecord, selectOpenIncidents } from './incidents.ts';
 import { nextTimeRecord, readNextTimes } from './next-times.ts';
 import { pauseRecord } from './pauses.ts';
 import { type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
@@ -28,6 +28,7 @@ import {
   tierStateRecord,
   waitingRecord,
 } from './tier.ts';
+import { type Judged, judgeSite, troubleRecord, verdictRecord } from './verdict.ts';
 
 const statusRunRecord = record(null, {
   ...runningRecord.fields,
@@ -90,6 +91,8 @@ export interface QueueStatus {
 /** How things stand at one moment. */
 export const statusRecord = record('Status', {
   at: shown.instant,
+  verdict: shown.one(verdictRecord),
+  troubles: shown.list(field.one(troubleRecord)),
   /** Incidents that are not over, oldest first. */
   incidents: shown.list(field.one(incidentRecord)),
   /** Oldest first. */
@@ -112,13 +115,15 @@ export const statusRecord = record('Status', {
   differences: shown.list(field.text).about('Scripts that differ between machines'),
 });
 
-export interface Status extends Omit<Values<typeof statusRecord>, 'queue'> {
-  readonly incidents: readonly IncidentRow[];
+interface UnjudgedStatus extends Omit<Values<typeof statusRecord>, 'queue' | keyof Judged> {
+  readonly incidents: readonly Incident[];
   readonly running: readonly StatusRun[];
   readonly holders: readonly TierHolder[];
   readonly tiers: readonly TierState[];
   readonly queue: QueueStatus;
 }
+
+export interface Status extends UnjudgedStatus, Judged {}
 
 /** Of a log that cannot be read no number is known. */
 export function withFigures(status: Status) {
@@ -136,6 +141,12 @@ export function isQueueQuiet({ counts, workers, waiting }: QueueStatus): boolean
 
 /** Reads everything that `runner status` shows. */
 export async function readStatus(site: Site): Promise<Status> {
+  const status = await readUnjudged(site);
+  return { ...status, ...(await judgeSite(site, status)) };
+}
+
+/** The same without what the health checks find, for views that do not show it. */
+export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   const { root, store, nowMs } = site;
   const log = await site.view();
   const { db } = log;
@@ -148,7 +159,7 @@ export async function readStatus(site: Site): Promise<Status> {
   const waiters = states.flatMap((each) => listWaiters(each, nowMs));
   return {
     atMs: nowMs,
-    incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen),
+    incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen).map(graded),
     running: await readRunning(log, store, nowMs),
     holders,
     waiting: await selectWaiting(db, holders),

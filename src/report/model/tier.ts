@@ -70,6 +70,7 @@ export const tierStateRecord = record('TierState', {
   isInCrontab: shown.flag.orNull.about('Null: the crontab cannot be read'),
   nextCall: shown.instant.orNull,
   isOverdue: shown.flag,
+  isUncalled: shown.flag.about('No crontab line calls it, and nothing else does'),
   isDueAgain: shown.flag,
   /** The holder of its lock. */
   holder: shown.one(holderRecord).orNull,
@@ -89,16 +90,24 @@ export interface TierState extends Values<typeof tierStateRecord>, CrontabView {
   readonly holder: TierHolder | null;
 }
 
+/** When a tier was last called, not by hand, and when it should be called next. */
+export async function readTierCalls({ view, crontab, nowMs }: Omit<SiteOfTiers, 'pauses'>, tier: string) {
+  const { db } = await view();
+  const lastCall = await selectLastCall(db, tier, { isByHand: false });
+  const last = lastCall ?? (await selectSeen(db, tier));
+  return { lastCall, calls: await expectByCrontab(tier, last, await crontab(), nowMs) };
+}
+
 /** @param holders as `findHolders` gives them */
 export async function readTierState(
-  { view, pauses, crontab, nowMs }: SiteOfTiers,
+  site: SiteOfTiers,
   tier: string,
   holders: readonly TierHolder[],
 ): Promise<TierState> {
+  const { view, pauses, nowMs } = site;
   const { db } = await view();
-  const lastCall = await selectLastCall(db, tier, { isByHand: false });
+  const { lastCall, calls } = await readTierCalls(site, tier);
   const lastPass = await selectLastPass(db, tier);
-  const calls = await expectByCrontab(tier, lastCall ?? (await selectSeen(db, tier)), await crontab(), nowMs);
   const dueAgainFor = lastCall?.isDue && !isOnServer() ? await findDueAgain(db, tier, lastPass, nowMs) : null;
   return {
     tier,

@@ -24,6 +24,7 @@ import {
   type UnhandledName,
 } from '../model/status.ts';
 import type { TierHolder, TierState, WaitingScriptJob } from '../model/tier.ts';
+import type { Verdict } from '../model/verdict.ts';
 import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
 import { renderOpenIncidents } from './incidents.ts';
 import { renderNextTimes } from './next-times.ts';
@@ -33,6 +34,7 @@ import { type Column, drawTable, joinFitting, wrap } from './table.ts';
 /** How things stand, as blocks of lines; what there is nothing of is left out. */
 export function renderStatus(status: Status, screen: Screen): string {
   const blocks = [
+    renderVerdict(status.verdict, screen),
     renderOpenIncidents(status.incidents, screen),
     renderRunning(status, screen),
     renderWaiting(status, screen),
@@ -44,6 +46,14 @@ export function renderStatus(status: Status, screen: Screen): string {
     renderNotes(status, screen),
   ].filter((lines) => lines.length > 0);
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+const levelPaints = { good: 'good', waiting: 'live', paused: 'warning', warning: 'warning', bad: 'bad' } as const;
+
+/** `2 scripts are failing · since 3 Nov 14:03` */
+function renderVerdict({ level, title, sinceMs }: Verdict, { palette, clock, columns }: Screen): string[] {
+  const parts = [title, ...(sinceMs === null ? [] : [`since ${clock.short(sinceMs)}`])];
+  return joinFitting(parts, columns).map(palette[levelPaints[level]]);
 }
 
 /** How much there is of each block, for a screen that has no room for all; nothing where nothing goes on. */
@@ -167,7 +177,7 @@ function nextOf(state: TierState, { isLogUnread }: Status, screen: Screen): stri
   if (state.periodMs === null && state.expected === null) return describeByHand(state.tier);
   if (isLogUnread) return UNKNOWN;
   const { expected, isInCrontab, lastScheduledCallMs } = state;
-  if (isUncalled(state)) return 'no crontab line calls it';
+  if (state.isUncalled) return 'no crontab line calls it';
   if (expected === null)
     return isInCrontab ? 'by its crontab line' : `never called by cron (${formatPeriod(state.periodMs ?? 0)})`;
   const { atMs, isOverdue } = expected;
@@ -183,11 +193,6 @@ function describeByHand(tier: string): string {
   return guess === null ? 'runs by hand' : `cron cannot call it; did you mean ${guess}?`;
 }
 
-/** Cron has no line for it, and nothing else calls it either. */
-function isUncalled({ periodMs, isInCrontab, expected }: TierState): boolean {
-  return periodMs !== null && isInCrontab === false && (expected === null || expected.isOverdue);
-}
-
 /** `running: pid 4711 on web3, since 3 Nov 14:03` */
 function describeHolder(holder: TierHolder, { clock }: Screen): string {
   const what = {
@@ -201,18 +206,20 @@ function describeHolder(holder: TierHolder, { clock }: Screen): string {
 }
 
 function paintNext(text: string, state: TierState, { palette }: Screen) {
-  const { holder, pause, expected } = state;
+  const { holder, pause, isOverdue, isUncalled } = state;
   if (holder !== null) return palette.live(text);
-  if (pause !== null || expected?.isOverdue || isUncalled(state)) return palette.warning(text);
+  if (pause !== null || isOverdue || isUncalled) return palette.warning(text);
   return text;
 }
 
 function renderNotes({ spooledRuns, quarantinedLogs, tiers, differences }: Status, screen: Screen): string[] {
   const unpaused = tiers.filter(({ pause }) => pause === null);
-  const isLate = (state: TierState): boolean => state.expected?.isOverdue === true && !isUncalled(state);
+  const isLate = ({ isOverdue, isUncalled }: TierState): boolean => isOverdue && !isUncalled;
   const notes = [
     ...differences.map(printableLine),
-    unpaused.some(isUncalled) ? '`npx folder-runner cron --install` writes a crontab line for each tier.' : '',
+    unpaused.some(({ isUncalled }) => isUncalled)
+      ? '`npx folder-runner cron --install` writes a crontab line for each tier.'
+      : '',
     unpaused.some(isLate) ? '`npx folder-runner doctor` checks why cron does not call.' : '',
     spooledRuns > 0 ? describeSpooled(spooledRuns) : '',
     quarantinedLogs.length > 0

@@ -73,10 +73,10 @@ function explainTier({ tier: { tier, periodMs } }: WhyFacts): Finding {
 
 function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock): Finding {
   const hand = lastCallByHandMs === null ? '' : `; by hand ${clock.short(lastCallByHandMs)}`;
-  const { lastScheduledCallMs: last, expected, isInCrontab } = tier;
+  const { lastScheduledCallMs: last, expected, isInCrontab, isUncalled } = tier;
   if (last === null) return explainNeverCalled(tier, hand, clock);
   const called = `cron called it ${clock.short(last)}`;
-  if (isInCrontab === false && tier.periodMs !== null && (expected === null || expected.isOverdue)) {
+  if (isUncalled) {
     const text = `no crontab line calls it; last called without a terminal ${clock.short(last)}${hand}`;
     return wrong('called', text, INSTALL);
   }

@@ -237,9 +237,13 @@ function concludeNeverCalled({ tier, isInCrontab, expected }: TierState, clock: 
   return `It will run with the first pass of ${name}${when}.`;
 }
 
-function concludeNext({ tier, isInCrontab, expected, holder }: TierState, lastCallMs: number, clock: Clock): string {
+function concludeNext(
+  { tier, isInCrontab, isUncalled, expected, holder }: TierState,
+  lastCallMs: number,
+  clock: Clock,
+): string {
   const name = printableLine(tier);
-  if (isInCrontab === false && (expected === null || expected.isOverdue)) {
+  if (isUncalled) {
     return `It does not run by itself because no crontab line calls ${name}: run \`npx folder-runner cron --install\`.`;
   }
   if (expected?.isOverdue) {

@@ -106,7 +106,9 @@ describe('what depends on the host', () => {
       { code: 'jobs-waiting', status: 'ok', subject: 'queue', message: '3 jobs wait, the oldest for 2m', hint: null },
     ] as const;
     const figures = [{ label: 'jobs_waiting', value: 3, unit: '', warning: 100, critical: null }] as const;
-    await expectScreens('check', (columns) => renderChecks({ findings, figures }, screenOf(columns)));
+    await expectScreens('check', (columns) =>
+      renderChecks({ findings, figures, status: 'critical' }, screenOf(columns)),
+    );
   });
 
   test('doctor', async () => {

@@ -17,7 +17,7 @@ import {
 } from '../../../monitor/alert/incidents.ts';
 import { readLengthMs } from '../../../queue/add/values.ts';
 import { EVERYTHING, pause, pauseOf, resume } from '../../../queue/pauses.ts';
-import { incidentRecord } from '../../../report/model/incidents.ts';
+import { incidentRecord, incidentToJson } from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { findPausables, findPaused, refuseUnknownMutes } from '../../../report/names.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
@@ -244,7 +244,7 @@ async function nameOf(site: LiveSite, pattern: string, find: typeof findPaused):
 
 function only(id: number, [incident]: readonly IncidentRow[]) {
   if (incident === undefined) throw noSuchIncident(String(id));
-  return incidentRecord.toJson(incident);
+  return incidentToJson(incident);
 }
 
 /**

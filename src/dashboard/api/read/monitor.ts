@@ -1,11 +1,11 @@
-import { uptime } from 'node:os';
 import { z } from '@hono/zod-openapi';
-import { checkCodes, runChecks, withoutLog } from '../../../checks/list.ts';
+import { checkCodes } from '../../../checks/list.ts';
 import { foresee } from '../../../monitor/alert/incidents.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
 import { healthToJson } from '../../../report/json.ts';
-import { findingText, incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';
+import { findingText, graded, incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
+import { readHealth } from '../../../report/model/verdict.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import { record, shown } from '../../../system/base/record.ts';
 import { oneOf, pageFields, pageOf, readCursor, readLog, readPage, textSchema, wordsOf } from '../fields.ts';
@@ -28,7 +28,8 @@ const incidentsView = view({
     const select = (most: number) => selectIncidents(log, { state, subject, beforeId, limit: most });
     const { items, next } = await readPage(limit, select, ({ id }) => [id]);
     const foreseen = await foresee(site.store, site, items);
-    return { items: foreseen.filter(({ recovered_at }) => state !== 'open' || recovered_at === null), next };
+    const asked = foreseen.filter(({ recovered_at }) => state !== 'open' || recovered_at === null);
+    return { items: asked.map(graded), next };
   },
 });
 
@@ -74,13 +75,7 @@ const healthView = view({
   says: 'What they find; also if something is wrong',
   answers: healthRecord,
   isWithoutLog: true,
-  read: async ({ root, store, problem, nowMs, ...site }, { code: codes = checkCodes }) => {
-    const settings = await site.settings();
-    if (store === null)
-      return healthToJson(withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes).findings);
-    const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000 };
-    return healthToJson((await runChecks(store, place, codes)).findings);
-  },
+  read: async (site, { code: codes = checkCodes }) => healthToJson(await readHealth(site, codes)),
 });
 
 export const monitorViews = [incidentsView, mutesView, pausesView, healthView];

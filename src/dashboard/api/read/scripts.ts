@@ -1,6 +1,6 @@
 import type { Discovery, Script } from '../../../discovery/script.ts';
 import { findPause } from '../../../queue/pauses.ts';
-import { incidentRecord } from '../../../report/model/incidents.ts';
+import { graded, incidentRecord } from '../../../report/model/incidents.ts';
 import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
 import { pauseRecord } from '../../../report/model/pauses.ts';
 import { runningRecord, selectRunning } from '../../../report/model/runs/run.ts';
@@ -83,7 +83,7 @@ const scriptView = view({
       running: (await selectRunning(log)).filter((run) => run.script === script),
       usual: await readUsual(store, script, nowMs),
       versions: await selectVersions(log, script, MOST_VERSIONS),
-      incidents: store === null ? [] : await incidentsOf(store.statements).current([script]),
+      incidents: store === null ? [] : (await incidentsOf(store.statements).current([script])).map(graded),
     };
   },
 });

@@ -3,7 +3,7 @@ import { countOf } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import { Listed } from '../components/fields.tsx';
 import { Answered, Empty, Notice, Page, Section } from '../components/page.tsx';
-import { State } from '../components/state.tsx';
+import { State, toneOfState } from '../components/state.tsx';
 import { Name, RunLink, Words } from '../components/text.tsx';
 import { Time, Until } from '../components/time.tsx';
 import { tell } from '../components/toast.tsx';
@@ -11,7 +11,7 @@ import { client, useList, useQuery } from '../data.ts';
 import { attempt, written } from '../manage/act.ts';
 import { DurationDialog } from '../manage/duration.tsx';
 import { mayManage } from '../manage/session.ts';
-import { gradeIncident, Subject, weigh, wordOfTrouble } from './overview/troubles.tsx';
+import { Subject } from './overview/troubles.tsx';
 
 type Incident = components['schemas']['Incident'];
 type Mute = components['schemas']['Mute'];
@@ -31,7 +31,7 @@ export function Incidents() {
       <Listed list={open} none={well} shown={(count) => countOf(count, 'incident')}>
         {(items) => (
           <ul class="incidents">
-            {items.toSorted(byWeight).map((incident) => (
+            {items.toSorted(byGrade).map((incident) => (
               <OpenIncident key={incident.id} incident={incident} mutes={mutes.data?.items ?? []} />
             ))}
           </ul>
@@ -62,21 +62,20 @@ interface OpenIncidentProps {
   readonly mutes: readonly Mute[];
 }
 
-/** The worst first, as on the overview; those of the same weight by when they began. */
-function byWeight(one: Incident, other: Incident): number {
-  const weightOf = (incident: Incident): number =>
-    weigh({ ...gradeIncident(incident), isAcknowledged: incident.acknowledgedAt !== null });
-  return weightOf(other) - weightOf(one);
+const grades: readonly Incident['grade'][] = ['critical', 'failing', 'warning', 'acknowledged'];
+
+/** The worst first, as on the overview; those of the same grade by when they began. */
+function byGrade(one: Incident, other: Incident): number {
+  return grades.indexOf(one.grade) - grades.indexOf(other.grade);
 }
 
 function OpenIncident({ incident, mutes }: OpenIncidentProps) {
-  const { id, subject, occurrences, error, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
-  const word = wordOfTrouble(gradeIncident(incident));
+  const { id, subject, grade, occurrences, error, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
   const isMuted = mutes.some(({ name }) => name === subject || name === '*');
   return (
-    <li class={`card incident ${word}`} aria-label={`Incident ${id} of ${subject}`}>
+    <li class={`card incident ${toneOfState(grade)}`} aria-label={`Incident ${id} of ${subject}`}>
       <header>
-        <State state={word} />
+        <State state={grade} />
         <h2>
           <Subject subject={subject} />
         </h2>

@@ -112,3 +112,13 @@ export async function tellRun<Run extends RunRecord>(log: LogView, run: Run, clo
   const unusual = run.deviations.map((deviation) => describeDeviation(deviation, clock));
   return { ...run, summary: await readRunSummary(log, run), unusual };
 }
+
+/** The same of several runs, by their numbers. */
+export async function readRunSummaries(
+  log: LogView,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, string | null>> {
+  const summaries = new Map<number, string | null>();
+  for (const run of await selectRunsById(log, ids)) summaries.set(run.id, await readRunSummary(log, run));
+  return summaries;
+}

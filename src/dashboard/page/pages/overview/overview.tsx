@@ -9,32 +9,18 @@ import { tell } from '../../components/toast.tsx';
 import { useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
-import { NextCall, Paused, Running, Tiers } from './tiers.tsx';
-import {
-  findTroubles,
-  type Health,
-  isUntouched,
-  judgeSite,
-  type OverviewAnswer,
-  type StatusAnswer,
-  Troubles,
-  type Verdict,
-} from './troubles.tsx';
+import { NextCall, type OverviewAnswer, Paused, Running, type StatusAnswer, Tiers } from './tiers.tsx';
+import { Troubles } from './troubles.tsx';
 
 /** Is everything well, what failed, since when, why, what now. */
 export function OverviewPage() {
   const overview = useQuery('/api/overview', {});
   const status = useQuery('/api/status', {});
-  const health = useQuery('/api/health', {});
   useEffect(() => setServerTime(status.data?.at ?? null), [status.data?.at]);
   return (
     <Page title="Overview">
       <Answered asked={status}>
-        {(stands) => (
-          <Answered asked={overview}>
-            {(told) => <Told overview={told} status={stands} health={health.data} />}
-          </Answered>
-        )}
+        {(stands) => <Answered asked={overview}>{(told) => <Told overview={told} status={stands} />}</Answered>}
       </Answered>
     </Page>
   );
@@ -43,15 +29,14 @@ export function OverviewPage() {
 interface ToldProps {
   readonly overview: OverviewAnswer;
   readonly status: StatusAnswer;
-  readonly health: Health | null;
 }
 
-function Told({ overview, status, health }: ToldProps) {
-  if (isUntouched(overview, status)) return <FirstSteps {...overview} />;
-  const troubles = findTroubles(overview, status, health);
+function Told({ overview, status }: ToldProps) {
+  const { verdict, troubles } = status;
+  if (verdict.isUntouched) return <FirstSteps {...overview} />;
   return (
     <>
-      <Headline verdict={judgeSite(overview, status, troubles)} overview={overview} status={status} />
+      <Headline {...status} />
       <LogNotes {...status} />
       {troubles.length > 0 && (
         <Section title="What is wrong">
@@ -64,7 +49,7 @@ function Told({ overview, status, health }: ToldProps) {
 }
 
 /** Sections that need the log. */
-function Details({ overview, status }: Omit<ToldProps, 'health'>) {
+function Details({ overview, status }: ToldProps) {
   return (
     <>
       <div class="halves">
@@ -103,24 +88,12 @@ function RecentFailures() {
   );
 }
 
-interface HeadlineProps {
-  readonly verdict: Verdict;
-  readonly overview: OverviewAnswer;
-  readonly status: StatusAnswer;
-}
-
 /** The answer in a sentence: whether all is well, since when it is not, and when something happens next. */
-function Headline({ verdict: { tone, title, since }, overview, status }: HeadlineProps) {
-  const last = overview.tiers
-    .flatMap(({ lastPass }) => lastPass?.startedAt ?? [])
-    .toSorted()
-    .at(-1);
-  const isDue = ({ pause, holder, isOverdue }: StatusAnswer['tiers'][number]) => !pause && !holder && !isOverdue;
-  const due = status.tiers.filter((tier) => tier.nextCall !== null && isDue(tier));
-  const next = due.toSorted((one, other) => (one.nextCall ?? '').localeCompare(other.nextCall ?? ''))[0];
+function Headline({ verdict: { level, title, since, lastPass, nextTier }, tiers, running }: StatusAnswer) {
+  const next = tiers.find(({ tier }) => tier === nextTier);
   return (
-    <div class={`headline ${tone}`} role="status">
-      <Icon name={tone === 'bad' ? 'incidents' : tone} />
+    <div class={`headline ${level}`} role="status">
+      <Icon name={level === 'bad' ? 'incidents' : level} />
       <div>
         <p class="headline-title">{title}</p>
         <ul class="parts">
@@ -129,12 +102,12 @@ function Headline({ verdict: { tone, title, since }, overview, status }: Headlin
               since <Time at={since} />
             </li>
           )}
-          {last !== undefined && (
+          {lastPass !== null && (
             <li>
-              last pass <Time at={last} as="relative" />
+              last pass <Time at={lastPass} as="relative" />
             </li>
           )}
-          {status.running.length > 0 && <li>{status.running.length} running now</li>}
+          {running.length > 0 && <li>{running.length} running now</li>}
           {next !== undefined && (
             <li>
               <Name text={next.tier} /> is next: <NextCall {...next} isBrief />

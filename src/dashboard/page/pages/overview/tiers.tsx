@@ -1,4 +1,5 @@
 import { countSucceeded, formatBytes, formatDuration, formatPeriod } from '../../../../system/base/format.ts';
+import type { components } from '../../../client/paths.ts';
 import { State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, RunLink, Words } from '../../components/text.tsx';
@@ -6,7 +7,10 @@ import { Countdown, Elapsed, serverNow, Time } from '../../components/time.tsx';
 import { isStatic } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { hrefOf } from '../../router.ts';
-import type { OverviewAnswer, StatusAnswer } from './troubles.tsx';
+
+type Schemas = components['schemas'];
+export type OverviewAnswer = Schemas['Overview'];
+export type StatusAnswer = Schemas['Status'];
 
 type TierState = StatusAnswer['tiers'][number];
 type LastPass = OverviewAnswer['tiers'][number]['lastPass'];
@@ -71,13 +75,11 @@ interface NextCallProps extends TierState {
 
 /** As `runner status` tells it. */
 export function NextCall({ isBrief = false, ...state }: NextCallProps) {
-  const { tier, holder, pause, periodMs, isInCrontab, nextCall, isOverdue, isDueAgain } = state;
+  const { tier, holder, pause, periodMs, isUncalled, nextCall, isOverdue, isDueAgain } = state;
   if (holder !== null) return <State state="running" word={holder.kind === 'backlog' ? 'its backlog' : 'running'} />;
   if (pause !== null) return <Paused pause={pause} of={tier} />;
   if (periodMs === null && nextCall === null) return <span class="quiet">by hand</span>;
-  if (isInCrontab === false && (nextCall === null || isOverdue)) {
-    return <State state="overdue" word="no crontab line calls it" />;
-  }
+  if (isUncalled) return <State state="overdue" word="no crontab line calls it" />;
   if (nextCall === null) return <span class="quiet">cron has not called it yet</span>;
   if (isOverdue) {
     return (

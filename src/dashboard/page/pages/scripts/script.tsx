@@ -8,14 +8,13 @@ import {
 } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
-import { RunOutcome, State, type Tone } from '../../components/state.tsx';
+import { RunOutcome, State, type Tone, toneOfState } from '../../components/state.tsx';
 import { RunLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time, Until } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { RunNow } from '../../manage/run-now.tsx';
 import { place } from '../../router.ts';
-import { gradeIncident, wordOfTrouble } from '../overview/troubles.tsx';
 import { Output } from '../runs/run-output.tsx';
 import { OutcomeChoice, Runs } from '../runs/runs.tsx';
 import { HistorySection } from './history.tsx';
@@ -59,11 +58,7 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
     <>
       <Head script={script} />
       {script.incidents.map((incident) => (
-        <Notice
-          key={incident.id}
-          tone={wordOfTrouble(gradeIncident(incident)) === 'warning' ? 'warning' : 'bad'}
-          title={incident.error ?? incident.code}
-        >
+        <Notice key={incident.id} tone={toneOfState(incident.grade)} title={incident.error ?? incident.code}>
           <p>
             {incident.hint} Since <Time at={incident.openedAt} />
             {incident.acknowledgedAt !== null && ', acknowledged'}.{' '}
