@@ -216,7 +216,7 @@ test('the list of scripts at a glance', async () => {
 });
 
 test('a broken log, a lost server, and what comes back, are told as such', async () => {
-  const { root, log } = await writeHistory({ passes: 1 });
+  const { root, log } = await writeHistory({ passes: 2 });
   const { url, stop } = await startDashboard(root);
   const page = await openPage(url, { expects: /503|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE/ });
   await page.getByText('Everything is well').waitFor();
@@ -233,7 +233,7 @@ test('a broken log, a lost server, and what comes back, are told as such', async
 });
 
 test('who must log in gives a token, or comes by the address that was printed', async () => {
-  const { root } = await writeHistory({ passes: 1 });
+  const { root } = await writeHistory({ passes: 2 });
   const { url } = await startDashboard(root, '--login');
   const plain = url.replace(/#.*/, '');
   const page = await openPage(plain, { expects: /401/ });

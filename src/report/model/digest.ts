@@ -1,9 +1,13 @@
-import type { LogView } from '../../discovery/site.ts';
-import { type Overview, readOverview, type ScriptOverview, type SiteOfOverview } from './overview.ts';
+import type { LogView, Site } from '../../discovery/site.ts';
+import { type Overview, readOverview, type ScriptOverview } from './overview.ts';
 import { type RunFigures, type Summary, selectFigures, summarizeRuns, type TimeWindow } from './runs/runs.ts';
+import { readStatus } from './status.ts';
+import type { Verdict } from './verdict.ts';
 
 /** The content of a digest about one window of time: an overview, and the items that deserve a look. */
 export interface Digest {
+  /** Whether everything is well now. */
+  readonly verdict: Verdict;
   readonly overview: Overview;
   /** Most failures first. */
   readonly failing: readonly ScriptOverview[];
@@ -33,13 +37,14 @@ const MOST_COSTLY = 5;
 const MOST_INCIDENTS = 30;
 
 /** Reads all that a digest tells. */
-export async function readDigest(site: SiteOfOverview, query: TimeWindow): Promise<Digest> {
+export async function readDigest(site: Site, query: TimeWindow): Promise<Digest> {
   const { sinceMs, untilMs } = query;
   const log = await site.view();
   const overview = await readOverview(site, query);
   const before = await selectFigures(log.db, { sinceMs: sinceMs - (untilMs - sinceMs), untilMs: sinceMs });
   const failing = overview.scripts.filter(({ failed }) => failed > 0);
   return {
+    verdict: (await readStatus(site)).verdict,
     overview,
     failing: failing.toSorted((one, other) => other.failed - one.failed),
     slower: findSlower(overview.scripts, before),

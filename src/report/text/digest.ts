@@ -34,7 +34,13 @@ const MOST_ROWS = 20;
 export function writeDigest(digest: Digest, place: Place): DigestText {
   const { clock, root, host } = place;
   const { sinceMs, untilMs } = digest.overview;
-  const head = [`${clock.dateTime(sinceMs)} to ${clock.dateTime(untilMs)} (${clock.zone})`, describeTotals(digest)];
+  const { title, sinceMs: wrongMs } = digest.verdict;
+  const verdict = wrongMs === null ? title : `${title} since ${clock.short(wrongMs)}`;
+  const head = [
+    verdict,
+    `${clock.dateTime(sinceMs)} to ${clock.dateTime(untilMs)} (${clock.zone})`,
+    describeTotals(digest),
+  ];
   const sections = [failures, missed, incidents(clock), slower, costly, ran]
     .map((section) => section(digest))
     .filter(({ rows, empty }) => rows.length > 0 || empty !== null)
@@ -47,16 +53,15 @@ export function writeDigest(digest: Digest, place: Place): DigestText {
   };
 }
 
-function subjectOf({ overview, incidents: found }: Digest): string {
+function subjectOf({ verdict, overview }: Digest): string {
   const { runs, failed } = overview.totals;
-  const open = found.filter(({ recoveredAtMs }) => recoveredAtMs === null).length;
   const passes = overview.tiers.reduce((sum, { missed: gap }) => sum + (gap?.count ?? 0), 0);
-  return [
+  const counts = [
     countOf(runs, 'run'),
     failed === 0 ? 'none failed' : `${formatCount(failed)} failed`,
     ...(passes === 0 ? [] : [`${countOf(passes, 'pass', 'passes')} missed`]),
-    ...(open === 0 ? [] : [`${countOf(open, 'problem')} open`]),
-  ].join(', ');
+  ];
+  return `${verdict.title}: ${counts.join(', ')}`;
 }
 
 function describeTotals({ overview: { totals, scripts } }: Digest): string {

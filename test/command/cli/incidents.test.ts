@@ -15,7 +15,9 @@ test('incidents are listed, also at the top of status, and among all once they a
   const root = await makeFailing();
   const listed = await inRoot(root, 'incidents');
   expect(listed.stdout).toMatch(/^ {2}#1 hourly\/a · 1 failure since \d+ \S+ \S+ · run 1\n {4}exit code 3/);
-  expect((await inRoot(root, 'status')).stdout).toMatch(/^incidents\n {2}#1 hourly\/a · 1 failure since /);
+  expect((await inRoot(root, 'status')).stdout).toMatch(
+    /^1 script is failing · since .+\n\nincidents\n {2}#1 hourly\/a · 1 failure since /,
+  );
   expect(jsonOf(await inRoot(root, 'status', '--json'))).toMatchObject({ incidents: [{ id: 1, subject: 'hourly/a' }] });
   writeFileSync(join(root, 'fixed'), '');
   await inRoot(root, 'hourly');

@@ -47,7 +47,7 @@ test('the report of the week is sent by the mail channel, as text and as HTML', 
   const [mail, ...others] = server.mails;
   expect(others).toEqual([]);
   expect(mail?.to).toEqual(['ops@example.org']);
-  expect(mail?.source).toMatch(/^Subject: \[runner .+\] 7 runs, 1 failed, .*1 problem\s+open/m);
+  expect(mail?.source).toMatch(/^Subject: \[runner .+\] 1 script is failing:\s+7 runs, 1 failed/m);
   const plain = readPart(mail as never, 'text/plain');
   expect(plain).toContain('hourly/backup  1 of 1 failed  exit code 3: disk <full>');
   expect(plain).toContain('hourly/import  5s instead of 1s  5.0×');

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { dirname, join } from 'node:path';
@@ -8,7 +8,7 @@ import { isOfRuns } from '../../../src/store/words.ts';
 import { machineZone } from '../../../src/system/base/zone.ts';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
 import { addSettledRun, DAY, HOUR, MINUTE, NOW } from '../../support/alerts.ts';
-import { callAt, commandPath, cronEnv, pathWithoutCrontab } from '../../support/command.ts';
+import { callAt, commandPath, cronEnv, type Ended, pathWithoutCrontab } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { makeLoggedCall } from '../../support/run.ts';
 import { type Body, openReadApi, readReport } from '../../support/web/dashboard.ts';
@@ -93,6 +93,14 @@ test('check, status, API and static report tell of everything that is wrong with
     expect(printed).toContain(incident.error);
   }
 
+  // Whether all is well is told in one sentence: status prints it, and the page shows the API's.
+  expect(status.verdict).toMatchObject({ level: 'bad', title: '1 script is failing, 5 other things wrong' });
+  expect(printed.split('\n')[0]).toMatch(new RegExp(`^${status.verdict.title} · since `));
+  expect(answered).toMatchObject({ verdict: status.verdict, troubles: status.troubles });
+  const nameOf = ({ code, subject }: Body) => `${code} ${subject}`;
+  expect(status.troubles.map(nameOf).toSorted()).toEqual(wrong.map(nameOf).toSorted());
+  expect(await readMailedSubject(root, call)).toContain(`] ${status.verdict.title}: `);
+
   // The tier that is overdue is so everywhere, since the same instant.
   const [late] = status.tiers.filter(({ isOverdue }: Body) => isOverdue);
   expect(late).toMatchObject({ tier: 'daily' });
@@ -108,7 +116,23 @@ test('check, status, API and static report tell of everything that is wrong with
   writeFileSync(join(root, 'report.html'), html);
   const { answers } = readReport(join(root, 'report.html'));
   expect(answers['/api/health']).toEqual(health);
-  expect((answers['/api/status'] as Body).incidents).toEqual(status.incidents);
+  const { incidents, verdict, troubles } = answers['/api/status'] as Body;
+  expect({ incidents, verdict, troubles }).toEqual({
+    ...{ incidents: status.incidents, verdict: status.verdict, troubles: status.troubles },
+  });
+  expect(html).toContain(`<h1>${status.verdict.title}</h1>`);
 });
+
+/** The subject of the report by mail. */
+async function readMailedSubject(root: string, call: (...args: readonly string[]) => Promise<Ended>): Promise<string> {
+  const sendmail = join(root, 'sendmail');
+  writeFileSync(sendmail, `#!/bin/sh\ncat > ${root}/mail.txt\n`, { mode: 0o755 });
+  const channel = { kind: 'mail', to: 'me@example.org', sendmail };
+  const settings = join(root, 'runner.config.json');
+  writeFileSync(settings, JSON.stringify({ alerts: { channels: [channel] } }));
+  await call('report', '--mail');
+  rmSync(settings);
+  return readFileSync(join(root, 'mail.txt'), 'utf8').replaceAll(/\n\s+/g, ' ');
+}
 
 const byId = (one: Body, other: Body): number => one.id - other.id;

@@ -22,7 +22,9 @@ test('where nothing goes on, status is short', async () => {
   expect(await inRoot(root, 'status')).toEqual({
     status: 0,
     stderr: '',
-    stdout: `Nothing is running, nothing is waiting.
+    stdout: `Nothing has run yet
+
+Nothing is running, nothing is waiting.
 
 tier     last pass  next
 hourly   –          never called by cron (every hour)
@@ -49,7 +51,7 @@ test('status tells what runs, for how long and since when, and who has the lock'
   const { stdout } = await inRoot(root, 'status');
   expect(stdout).toMatch(
     new RegExp(
-      `^running\\n  hourly/a · for 1m[^,]*, usually 2m 10s · try 2 · 48MB · since .* · pid ${process.pid} · run ${run}\\n`,
+      `^Everything is well\\n\\nrunning\\n  hourly/a · for 1m[^,]*, usually 2m 10s · try 2 · 48MB · since .* · pid ${process.pid} · run ${run}\\n`,
     ),
   );
   expect(stdout).toContain(`running: pid ${process.pid} on ${hostname()}, since `);
@@ -71,7 +73,9 @@ test('status tells what waits, and why', async () => {
   const [b] = await log.store.scriptJobs.enqueue([{ name: 'daily/b', tier: 'daily', scheduledFor: null, at }]);
   await log.store.jobs.change([{ id: b as number, set: { reason } }], at);
   const { stdout } = await inRoot(root, 'status');
-  expect(stdout).toMatch(/^Nothing is running\.\n\nwaiting\n {2}daily\/b · deferred, waiting since .* · the load/);
+  expect(stdout).toMatch(
+    /^1 script failed and will be tried again\n\nNothing is running\.\n\nwaiting\n {2}daily\/b · deferred, waiting since /,
+  );
   expect(stdout).toMatch(/\n {2}hourly\/a · try 2 due \d+ [A-Z][a-z]{2} \d\d:\d\d · exit code 3\n/);
   expect(JSON.parse((await inRoot(root, 'status', '--json')).stdout).waiting).toMatchObject([
     { script: 'daily/b', state: 'deferred', reason, attempts: 0 },

@@ -125,7 +125,7 @@ describe('npx folder-runner status', () => {
     }
     await inRoot(root, 'add', 'export', '--at', '+1h');
     expect((await inRoot(root, 'status')).stdout).toMatch(
-      /^Nothing is running\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here; did you mean mail\/welcome\?\n {2}nobody: 1 job without a handler here\n\n/,
+      /^Everything is well\n\nNothing is running\.\n\nqueue\n {2}4 ready · 1 delayed · no worker\n {2}mail\/welcom: 2 jobs without a handler here; did you mean mail\/welcome\?\n {2}nobody: 1 job without a handler here\n\n/,
     );
     await inRoot(root, 'claim', 'mail/welcome');
     await inRoot(root, 'add', 'nobody', '--parent', '1');
@@ -145,7 +145,7 @@ describe('npx folder-runner status', () => {
         { name: 'nobody', jobs: 1, nearest: null },
       ],
     });
-    expect((await inRoot(root, 'status')).stdout).toMatch(/^Nothing is running except externally claimed jobs/);
+    expect((await inRoot(root, 'status')).stdout).toMatch(/^.+\n\nNothing is running except externally claimed jobs/);
   });
 
   test('tells nothing of a queue that nobody uses', async () => {
