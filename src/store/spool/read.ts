@@ -342,10 +342,12 @@ const decision: Read<HandlerDecision> = (value, path) => {
   const retry = object({
     kind: oneOf('retry'),
     delayMs: orLeftOut(count),
+    runAt: orLeftOut(integer),
+    failure: orLeftOut(text),
     priority: orLeftOut(integer),
     name: orLeftOut(name),
     data: orLeftOut(text),
-  })(value, path);
+  } satisfies Record<keyof Extract<HandlerDecision, { kind: 'retry' }>, Read<unknown>>)(value, path);
   return Object.fromEntries(Object.entries(retry).filter(([, each]) => each !== undefined)) as HandlerDecision;
 };
 

@@ -78,6 +78,17 @@ test.each([
   ]);
 });
 
+test('a handler’s decision is read as it was written, whatever it asks for', () => {
+  const asked = { delayMs: 1_000, runAt: 7, failure: 'no answer', priority: 3, name: 'mail', data: '{"n":1}' };
+  const decisions = [
+    { kind: 'retry', ...asked },
+    { kind: 'retry' },
+    { kind: 'fail', reason: 'no such order' },
+  ] as const;
+  const runs = decisions.map((decision, index) => makeSpooledEnd(`run-000${index}`, { decision }));
+  expect(read(toLines(header, ...runs))).toEqual([header, ...runs]);
+});
+
 test('a version that is not known yet is told of', () => {
   const [first] = read(toLines({ ...header, version: 3 }));
   expect(first).toEqual({
