@@ -1,13 +1,13 @@
 import type { Field, Fields, RecordOf, Shape } from '../../system/base/record.ts';
 
 /** The record that an answer is made of. */
-export type Answered = Pick<RecordOf<Fields>, 'name' | 'fields'>;
+export type AnswerRecord = Pick<RecordOf<Fields>, 'name' | 'fields'>;
 
 /**
  * An answer without what scripts have printed or thrown, and what jobs carry: a page that others may see says that
  * something failed, when and how often, not what was said of it. Each field of the record tells what may be shown.
  */
-export function leaveOut({ fields }: Answered, answer: object): object {
+export function leaveOut({ fields }: AnswerRecord, answer: object): object {
   const of = answer as Readonly<Record<string, unknown>>;
   return Object.fromEntries(Object.entries(of).map(([name, value]) => [name, leaveOutField(fields[name], value, of)]));
 }

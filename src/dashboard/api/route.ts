@@ -4,7 +4,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { LiveSite } from '../site.ts';
-import { type Answered, leaveOut } from './left-out.ts';
+import { type AnswerRecord, leaveOut } from './left-out.ts';
 import { recordOf } from './schema-of.ts';
 
 /** The rights of a caller: to look, or also to change something. */
@@ -82,7 +82,7 @@ const strictness: readonly Demand[] = ['none', 'read', 'manage'];
  *
  * @param answered what it answers: of anything else nothing is shown to anybody
  */
-export function demand(demanded: Demand, answered: Answered | null = null): MiddlewareHandler<ApiEnv> {
+export function demand(demanded: Demand, answered: AnswerRecord | null = null): MiddlewareHandler<ApiEnv> {
   const pass: MiddlewareHandler<ApiEnv> = async (c, next) => {
     await next();
     if (c.var.caller.isAnybody && c.res.ok) c.res = Response.json(await readPublicly(c.res, answered));
@@ -91,7 +91,7 @@ export function demand(demanded: Demand, answered: Answered | null = null): Midd
   return pass;
 }
 
-async function readPublicly(answer: Response, answered: Answered | null): Promise<unknown> {
+async function readPublicly(answer: Response, answered: AnswerRecord | null): Promise<unknown> {
   return answered === null ? null : leaveOut(answered, (await answer.json()) as object);
 }
 

@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi';
 import type { Field, Fields, RecordOf, Shape } from '../../system/base/record.ts';
-import type { Answered } from './left-out.ts';
+import type { AnswerRecord } from './left-out.ts';
 
-const records = new WeakMap<object, Answered>();
+const records = new WeakMap<object, AnswerRecord>();
 
 /** The record that a schema was made of; null: none. */
-export function recordOf(schema: object | undefined): Answered | null {
+export function recordOf(schema: object | undefined): AnswerRecord | null {
   return (schema && records.get(schema)) ?? null;
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createApi } from '../../../src/dashboard/api/api.ts';
-import { type Answered, leaveOut } from '../../../src/dashboard/api/left-out.ts';
+import { type AnswerRecord, leaveOut } from '../../../src/dashboard/api/left-out.ts';
 import { recordOf } from '../../../src/dashboard/api/schema-of.ts';
 import { keepOpen } from '../../../src/dashboard/keep-open.ts';
 import type { LiveSite } from '../../../src/dashboard/site.ts';
@@ -133,7 +133,7 @@ test('each question that a report asks has a record of what may be shown', () =>
 });
 
 /** An answer in which each value that is not shown is a canary. */
-function fillRecord({ fields }: Answered): Record<string, unknown> {
+function fillRecord({ fields }: AnswerRecord): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).map(([name, each]) => [name, fillField(name, each)]));
 }
 
