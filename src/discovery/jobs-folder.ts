@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync, statSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Settings } from '../settings/settings.ts';
 import { isCommandName } from '../system/base/command-names.ts';
-import { NoSuchName, sentenceOf, UsageError } from '../system/base/errors.ts';
+import { isDenied, NoSuchName, sentenceOf, UsageError } from '../system/base/errors.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes, printableName, shellWord } from '../system/base/values.ts';
 import { type Distrust, faultOf, judgePath, judgeRoot } from '../system/place/trust.ts';
@@ -209,7 +209,7 @@ export function describeReadFailure(path: string, file: string, error: unknown):
   }
   if (code === 'ENOENT') return null;
   if (code === 'ELOOP') return `${file}: a symlink that leads back to itself; fix or remove it`;
-  if (code === 'EACCES' || code === 'EPERM') {
+  if (isDenied(error)) {
     return `${file}: it cannot be read: permission denied; allow it with: chmod u+rX ${shellWord(file)}`;
   }
   return `${file}: it cannot be read: ${code ?? String(error)}`;

@@ -25,17 +25,17 @@ export interface DisabledScript {
 export function findDisabled(root: string): readonly DisabledScript[] {
   return [...tierNames(root), QUEUE_TIER].flatMap((tier) => {
     const folder = join(root, 'jobs', tier);
-    return listNames(folder, tier === QUEUE_TIER)
-      .filter((file) => isScriptOnceEnabled(folder, file))
+    return namesIn(folder, tier === QUEUE_TIER)
+      .filter((file) => file.endsWith(DISABLED) && isScriptOnceEnabled(folder, file))
+      .toSorted(compareBytes)
       .map((file) => ({ name: nameOf(tier, file), tier, path: join(folder, file) }));
   });
 }
 
 /** Discovery reports a folder that cannot be read. */
-function listNames(folder: string, isDeep: boolean): readonly string[] {
+function namesIn(folder: string, isDeep = false): readonly string[] {
   try {
-    const names = readdirSync(folder, { recursive: isDeep, encoding: 'utf8' });
-    return names.filter((name) => name.endsWith(DISABLED)).toSorted(compareBytes);
+    return readdirSync(folder, { recursive: isDeep, encoding: 'utf8' });
   } catch {
     return [];
   }
@@ -51,15 +51,7 @@ function isScriptOnceEnabled(folder: string, file: string): boolean {
 }
 
 function hasIndex(path: string): boolean {
-  return listAll(path).some((name) => name.startsWith('index.'));
-}
-
-function listAll(path: string): readonly string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return [];
-  }
+  return namesIn(path).some((name) => name.startsWith('index.'));
 }
 
 function nameOf(tier: string, file: string): string {
@@ -97,16 +89,12 @@ function describeMove(root: string, file: string): string {
 }
 
 function listScripts(folder: string): readonly string[] {
-  try {
-    const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).slice(0, MOST_ENTRIES);
-    const wanted = names.filter((name) => name.split(sep).every((part) => reasonToIgnore(part) === null));
-    return wanted
-      .toSorted(compareBytes)
-      .map((name) => join(folder, name))
-      .filter(hasShebang);
-  } catch {
-    return [];
-  }
+  return namesIn(folder, true)
+    .slice(0, MOST_ENTRIES)
+    .filter((name) => name.split(sep).every((part) => reasonToIgnore(part) === null))
+    .toSorted(compareBytes)
+    .map((name) => join(folder, name))
+    .filter(hasShebang);
 }
 
 /** Without `O_NONBLOCK` a named pipe would block the call for ever. */

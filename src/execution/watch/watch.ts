@@ -14,10 +14,10 @@ import {
   signalGroup,
   type TreeUsage,
 } from '../../system/process/tree.ts';
+import { guardOutput } from '../result/output.ts';
 import { type Measurement, unmeasured } from '../result/result.ts';
 import type { RunRequest } from '../start/process.ts';
 import { HANG_AFTER_MS } from '../start/start-failure.ts';
-import { guardOutput } from './output-guard.ts';
 
 /** A process as seen during a run. */
 export interface Watched {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { errorCode } from '../../system/base/errors.ts';
 import type { ServerDialect } from '../shared/sql/dialect.ts';
 import type { DatabaseTarget } from './connect/url.ts';
 
@@ -79,6 +80,17 @@ const LAST_WORDS_MS = 2_000;
 /** Waits for the end of a connection, but not for long, whatever its result. */
 export async function lastWords(end: Promise<unknown>): Promise<void> {
   await Promise.race([end, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
+}
+
+/** The driver has no code for some of what it says by itself. */
+export function withCode(
+  error: unknown,
+  codes: readonly (readonly [words: RegExp, code: string])[],
+  otherwise?: string,
+) {
+  if (!(error instanceof Error) || errorCode(error) !== '') return error;
+  const code = codes.find(([words]) => words.test(error.message))?.[1] ?? otherwise;
+  return code === undefined ? error : Object.assign(error, { code });
 }
 
 /** A value as both drivers take it. */

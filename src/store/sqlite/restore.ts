@@ -201,8 +201,7 @@ function countRows(connection: Connection, table: string): number {
 /** @returns what stood there of the backup */
 function putBack(connection: Connection, { name }: KeptTable): readonly string[] {
   const replaced = describeRows({ name, rows: countRows(connection, name) });
-  const columns = connection.prepare(`select name from pragma_table_info(?, 'main')`).all([name]);
-  const list = (columns as { readonly name: string }[]).map((column) => quoteIdentifier(column.name)).join(', ');
+  const list = listColumns(connection, 'main', name);
   connection.exec(`delete from main.${name};
     insert into main.${name} (${list}) select ${list} from temp.kept_${name};
     drop table temp.kept_${name}`);
@@ -227,14 +226,17 @@ function readObjects(connection: Connection, schema: 'main' | 'restored'): reado
 function makeObject(connection: Connection, { type, name, sql }: SchemaObject): void {
   connection.exec(sql);
   if (type !== 'table') return;
-  const text = `select name from pragma_table_xinfo(?, 'restored') where hidden = 0`;
-  const columns = (connection.prepare(text).all([name]) as { readonly name: string }[]).map((each) =>
-    quoteIdentifier(each.name),
-  );
-  const list = columns.join(', ');
+  const list = listColumns(connection, 'restored', name);
   connection.exec(
     `insert into main.${quoteIdentifier(name)} (${list}) select ${list} from restored.${quoteIdentifier(name)}`,
   );
+}
+
+/** Those that are not computed. */
+function listColumns(connection: Connection, schema: 'main' | 'restored', table: string): string {
+  const text = `select name from pragma_table_xinfo(?, '${schema}') where hidden = 0`;
+  const columns = connection.prepare(text).all([table]) as { readonly name: string }[];
+  return columns.map(({ name }) => quoteIdentifier(name)).join(', ');
 }
 
 interface Sequence {

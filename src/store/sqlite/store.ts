@@ -2,12 +2,12 @@ import { type FSWatcher, statSync, watch } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import { releaseReserve } from '../../system/place/state-folder.ts';
 import { kindOfStoreFailure, mayBeFull } from '../failures.ts';
 import { oneByOne } from '../shared/sql/statements.ts';
 import { type ChangeWatch, type Store, sessionOf, type WaitEnd } from '../store.ts';
 import type { Connection, DriverName } from './driver.ts';
 import type { OpenFile } from './file.ts';
-import { releaseReserve } from './reserve.ts';
 import { asLogError, SqliteSession } from './session.ts';
 import { sqliteTaking } from './take-jobs.ts';
 

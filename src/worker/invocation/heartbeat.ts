@@ -52,7 +52,7 @@ export function startHeartbeat(
   };
   const beat = async (): Promise<void> => {
     // A failure is retried at the next beat: only a success in time counts.
-    await store.fleet?.followClock().catch(() => {});
+    await Promise.allSettled([store.fleet?.followClock()]);
     await Promise.allSettled([...workers].map(renew));
     mayStart();
     schedule();

@@ -4,12 +4,11 @@ import { isSuspicious } from '../../store/failures.ts';
 import { openStore } from '../../store/open.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { markSuspect } from '../../store/sqlite/file.ts';
-import { keepReserve } from '../../store/sqlite/reserve.ts';
 import type { Store } from '../../store/store.ts';
 import { toPackageIncomplete, UsageError } from '../../system/base/errors.ts';
-import { createStateFolder, demandRunFolders } from '../../system/place/state-folder.ts';
-import { isSpooled, mayNeedReconciling } from '../recovery/needed.ts';
+import { createStateFolder, demandRunFolders, keepReserve } from '../../system/place/state-folder.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
+import { isSpooled, mayNeedReconciling } from '../recovery/tier-lock.ts';
 import type { Invocation, StoreInvocation } from './invocation.ts';
 
 /**

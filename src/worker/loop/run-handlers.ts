@@ -14,7 +14,7 @@ import { now } from '../../system/base/clock.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { reconcileIfNeeded, reportStoreFailure } from '../invocation/with-store.ts';
 import { findDeadWorkers } from '../recovery/dead-workers.ts';
-import { hasOrphanedClaim } from '../recovery/needed.ts';
+import { hasOrphanedClaim } from '../recovery/tier-lock.ts';
 import { createProgressReport, requestOfEach, stopIfReplaced } from './loop.ts';
 import type { HandlerRun, QueueRecorder } from './queue-recorder.ts';
 import type { EndedRun } from './recorder.ts';

@@ -37,9 +37,8 @@ import {
   readStartTicks,
 } from '../../system/process/identity.ts';
 import { signalGroup } from '../../system/process/tree.ts';
-import { seenFrom } from './needed.ts';
 import { findHostProcess, findRunProcess, findServingProcess, isProcessOfRun } from './sweep.ts';
-import { checkWorker, isElsewhere, isLeaseOver, markCrashed } from './tier-lock.ts';
+import { checkWorker, isElsewhere, isLeaseOver, markCrashed, seenFrom } from './tier-lock.ts';
 
 /** Ends the rows of workers that count as working although their process is gone. */
 export async function markDeadWorkers(store: Store, state: StateFolder, at: number): Promise<void> {

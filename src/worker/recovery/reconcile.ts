@@ -28,10 +28,9 @@ import {
   markDeadWorkers,
   rescueRuns,
 } from './dead-workers.ts';
-import { isSpooled } from './needed.ts';
 import { type LostSpooledRun, replaySpool } from './replay-spool.ts';
 import { sweepRunFiles } from './sweep.ts';
-import { describeSilence, isElsewhere, LEASE_MS } from './tier-lock.ts';
+import { describeSilence, isElsewhere, isSpooled, LEASE_MS } from './tier-lock.ts';
 
 /** The parts of the runner that reconciling needs. */
 type Reconciler = Pick<Runner, 'root' | 'state' | 'settings'>;

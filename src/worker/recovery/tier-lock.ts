@@ -1,8 +1,11 @@
+import type { Runner } from '../../settings/settings.ts';
 import type { WorkerRow } from '../../store/schema.ts';
-import type { NewWorker } from '../../store/statements/workers.ts';
+import { hasSpool } from '../../store/spool/files.ts';
+import type { NewWorker, SeenFrom } from '../../store/statements/workers.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import type { SkipCode } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
+import { listNames } from '../../system/base/values.ts';
 import {
   type DeadHolder,
   describeDead,
@@ -12,6 +15,7 @@ import {
   usualTiming,
 } from '../../system/lock/holder.ts';
 import { isLockHeldBy, takeLockFile } from '../../system/lock/lock-file.ts';
+import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import {
   checkLiveness,
@@ -28,7 +32,7 @@ export interface WorkerRequest extends NewWorker {
 }
 
 /** A worker's place in a tier. */
-export interface TierSlot<Begun = void> {
+interface TierSlot<Begun = void> {
   readonly held: true;
   readonly workerId: number;
   /** "pid 4711 on web3, dead since … (its last sign of life)"; null: the tier was free. */
@@ -207,4 +211,33 @@ export function isElsewhere({ host, lease_expires_at }: Pick<WorkerRow, 'host' |
 export function describeSilence({ host, lease_expires_at }: Pick<WorkerRow, 'host' | 'lease_expires_at'>): string {
   const since = (lease_expires_at ?? 0) - LEASE_MS;
   return `${host} has given no sign of life since ${new Date(since).toISOString()}`;
+}
+
+type Place = Pick<Runner, 'root' | 'state'>;
+
+/** Whether the log may need corrections. It is called at every start, so it is fast; usually there are none. */
+export async function mayNeedReconciling(place: Place, store: Store): Promise<boolean> {
+  const { temporary, locks, results } = place.state;
+  // A run's temporary folder is removed last, and so is a worker's lock. Without them nothing is left, except for a
+  // result during whose writing its process died.
+  return (
+    isSpooled(place) ||
+    [temporary, locks, results].some((folder) => listNames(folder).length > 0) ||
+    (await store.workers.hasOpen(now(), seenFrom(store)))
+  );
+}
+
+/** Undefined: all processes belong to this machine. */
+export function seenFrom({ fleet }: Store): SeenFrom | undefined {
+  return fleet === null ? undefined : { host: machineName(), at: now() };
+}
+
+/** Whether runs may be recorded beside the log. */
+export function isSpooled({ root, state }: Place): boolean {
+  return [state, ...trustedFallbacksOf(root)].some(hasSpool);
+}
+
+/** Whether a worker that has ended still holds a job. */
+export async function hasOrphanedClaim(store: Store): Promise<boolean> {
+  return (await store.claims.ofEndedWorkers()).length > 0;
 }

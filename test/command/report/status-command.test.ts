@@ -7,7 +7,7 @@ import { newSpoolPath } from '../../../src/store/spool/files.ts';
 import { machineZone } from '../../../src/system/base/zone.ts';
 import { takeLockFile } from '../../../src/system/lock/lock-file.ts';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
-import { mayNeedReconciling } from '../../../src/worker/recovery/needed.ts';
+import { mayNeedReconciling } from '../../../src/worker/recovery/tier-lock.ts';
 import { callCommand, commandPath, cronEnv, inRoot, runCommand } from '../../support/command.ts';
 import { makeSpooledEnd, makeSpoolHeader, toLines } from '../../support/faults/spool.ts';
 import { executable, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';

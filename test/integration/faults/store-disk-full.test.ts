@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { isStoreFailure } from '../../../src/store/failures.ts';
 import { backUp } from '../../../src/store/sqlite/create.ts';
 import { openExistingSqliteStore, openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import { keepReserve, releaseReserve } from '../../../src/store/sqlite/reserve.ts';
+import { keepReserve, releaseReserve } from '../../../src/system/place/state-folder.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { StateFolder } from '../../../src/system/place/state-folder.ts';
 import { inRoot } from '../../support/command.ts';

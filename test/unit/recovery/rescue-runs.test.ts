@@ -11,7 +11,7 @@ import {
   type Rescue,
   rescueRuns,
 } from '../../../src/worker/recovery/dead-workers.ts';
-import { hasOrphanedClaim } from '../../../src/worker/recovery/needed.ts';
+import { hasOrphanedClaim } from '../../../src/worker/recovery/tier-lock.ts';
 import { openWorker } from '../../engines/queue/worker-claims.ts';
 import { runWithFault } from '../../support/faults/faults.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';

@@ -13,10 +13,10 @@ import {
 } from '../../../src/store/sqlite/driver.ts';
 import { APPLICATION_ID, chooseJournalMode } from '../../../src/store/sqlite/file.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
-import { keepReserve, releaseReserve } from '../../../src/store/sqlite/reserve.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
 import type { StoreSession } from '../../../src/store/store.ts';
+import { keepReserve, releaseReserve } from '../../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { checkIntegrity, drivers, makeStateOf } from '../../support/store.ts';
 

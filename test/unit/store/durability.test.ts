@@ -11,11 +11,10 @@ import {
   mayBeFull,
   StoreUnavailable,
 } from '../../../src/store/failures.ts';
-import { keepReserve, releaseReserve } from '../../../src/store/sqlite/reserve.ts';
 import type { Durability } from '../../../src/store/sqlite/session.ts';
 import { createWakePace } from '../../../src/store/sqlite/store.ts';
 import type { StoreSession } from '../../../src/store/store.ts';
-import { stateFolderAt, stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { keepReserve, releaseReserve, stateFolderAt, stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { makeStateOf } from '../../support/store.ts';
 import { until } from '../../support/until.ts';

@@ -14,6 +14,7 @@ import {
   STRANGE_SERVER,
   splitAtPlaceholders,
   toInput,
+  withCode,
 } from '../engine.ts';
 import { migrationsOf } from '../migrate.ts';
 
@@ -87,7 +88,7 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
     decimalNumbers: true,
   };
   const client = await mysql.createConnection(wish).catch((error) => {
-    throw withCode(error, STRANGE_SERVER);
+    throw withCode(error, codes, STRANGE_SERVER);
   });
   const connection = new MysqlConnection(client);
   try {
@@ -138,13 +139,7 @@ function isTooOld(version: string): boolean {
   return first < 8 || (first === 8 && second === 0 && third < 17);
 }
 
-/** The driver has no code for some of what it says by itself. */
-function withCode(error: unknown, otherwise?: string): unknown {
-  if (!(error instanceof Error) || errorCode(error) !== '') return error;
-  const isLost = /closed state|Connection lost/.test(error.message);
-  const code = isLost ? 'CONNECTION_LOST' : otherwise;
-  return code === undefined ? error : Object.assign(error, { code });
-}
+const codes = [[/closed state|Connection lost/, 'CONNECTION_LOST']] as const;
 
 class MysqlConnection implements ServerConnection {
   readonly #client: mysql.Connection;
@@ -174,7 +169,7 @@ class MysqlConnection implements ServerConnection {
 
   async #ask(text: string): Promise<Answer> {
     const [result] = await this.#client.query(text).catch((error) => {
-      throw withCode(error);
+      throw withCode(error, codes);
     });
     if (Array.isArray(result)) return { rows: result as object[], changes: 0, insertId: 0 };
     const { affectedRows, insertId } = result as mysql.ResultSetHeader;

@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { errorCode } from '../../../system/base/errors.ts';
 import { postgresDialect } from '../../shared/sql/dialect.ts';
 import { SHARED_SESSIONS, unfit } from '../connect/describe-failure.ts';
 import { type DatabaseTarget, readTlsOptions } from '../connect/url.ts';
@@ -16,6 +15,7 @@ import {
   STRANGE_SERVER,
   splitAtPlaceholders,
   toInput,
+  withCode,
 } from '../engine.ts';
 import { migrationsOf } from '../migrate.ts';
 
@@ -72,7 +72,7 @@ async function connect(target: DatabaseTarget): Promise<ServerConnection> {
   const client = createClient(target);
   const connection = new PostgresConnection(client);
   await client.connect().catch((error) => {
-    throw withCode(error, STRANGE_SERVER);
+    throw withCode(error, codes, STRANGE_SERVER);
   });
   try {
     await setUp(connection, client, target);
@@ -189,17 +189,12 @@ function sslOf(target: DatabaseTarget): pg.ClientConfig['ssl'] {
   return { ...ssl, ...(!verifyIdentity && { checkServerIdentity: () => undefined }) };
 }
 
-/** The driver has no code for some of what it says by itself. */
-function withCode(error: unknown, otherwise?: string): unknown {
-  if (!(error instanceof Error) || errorCode(error) !== '') return error;
-  if (/^SASL: /.test(error.message)) return Object.assign(error, { code: '28P01' });
-  if (/does not support SSL/.test(error.message)) return Object.assign(error, { code: 'NO_TLS' });
-  if (/timeout expired|timeout exceeded/.test(error.message)) return Object.assign(error, { code: 'ETIMEDOUT' });
-  if (/Connection terminated|not queryable|Client has encountered/.test(error.message)) {
-    return Object.assign(error, { code: 'CONNECTION_LOST' });
-  }
-  return otherwise === undefined ? error : Object.assign(error, { code: otherwise });
-}
+const codes = [
+  [/^SASL: /, '28P01'],
+  [/does not support SSL/, 'NO_TLS'],
+  [/timeout expired|timeout exceeded/, 'ETIMEDOUT'],
+  [/Connection terminated|not queryable|Client has encountered/, 'CONNECTION_LOST'],
+] as const;
 
 /** Whole numbers of 8 bytes, sums and booleans as numbers, as SQLite gives them. */
 const NUMBERS = new Set([20, 21, 23, 700, 701, 1700]);
@@ -286,7 +281,7 @@ class PostgresConnection implements ServerConnection {
     try {
       return answerOf(await this.#client.query(query));
     } catch (error) {
-      throw withCode(error);
+      throw withCode(error, codes);
     }
   }
 

@@ -109,6 +109,15 @@ const regExpPostgres: RegExpDialect = {
   end: '$',
 };
 
+const ofServers = {
+  greatest: (one, other) => `greatest(${one}, ${other})`,
+  least: (one, other) => `least(${one}, ${other})`,
+  last: (text, characters) => `right(${text}, ${characters})`,
+  forUpdate: 'for update',
+  skipLocked: 'for update skip locked',
+  join: 'join',
+} as const satisfies Partial<Dialect>;
+
 export const postgresDialect: ServerDialect = {
   name: 'postgres',
   types: {
@@ -127,14 +136,9 @@ export const postgresDialect: ServerDialect = {
   handlerOf: (name) => `split_part(${name}, '?', 1)`,
   workerOf: (token) => `cast(substring(${token} from '^([0-9]{1,16})[.]') as bigint)`,
   integer: (expression) => `cast(${expression} as bigint)`,
-  greatest: (one, other) => `greatest(${one}, ${other})`,
-  least: (one, other) => `least(${one}, ${other})`,
-  last: (text, characters) => `right(${text}, ${characters})`,
-  forUpdate: 'for update',
+  ...ofServers,
   forShare: 'for share',
-  skipLocked: 'for update skip locked',
   byIndex: (table) => table,
-  join: 'join',
   nowMs: 'cast(extract(epoch from clock_timestamp()) * 1000 as bigint)',
   upsert: upsertByConflict,
 };
@@ -168,14 +172,9 @@ export const mysqlDialect: ServerDialect = {
   workerOf: (token) =>
     `case when ${token} regexp '^[0-9]{1,16}[.]' then cast(substring_index(${token}, '.', 1) as signed) end`,
   integer: (expression) => `cast(${expression} as signed)`,
-  greatest: (one, other) => `greatest(${one}, ${other})`,
-  least: (one, other) => `least(${one}, ${other})`,
-  last: (text, characters) => `right(${text}, ${characters})`,
-  forUpdate: 'for update',
+  ...ofServers,
   forShare: 'lock in share mode',
-  skipLocked: 'for update skip locked',
   byIndex: (table, { mysql }) => (mysql === undefined ? table : `${table} force index (${mysql})`),
-  join: 'join',
   nowMs: 'cast(unix_timestamp(now(3)) * 1000 as signed)',
   upsert: (insert, key, assignments) => {
     const [first = ''] = key;
