@@ -7,8 +7,9 @@ import type { JobState } from '../../store/words.ts';
 import { describeFound } from '../../system/base/values.ts';
 import type { AddedJob, NewJob } from '../api.ts';
 import { QueueError } from '../errors.ts';
-import { changeByEvent, stateOfNewChild } from '../settle/families.ts';
-import { writeRetry } from '../settle/retry-policy.ts';
+import { changeByEvent } from '../settle/change-by-event.ts';
+import { stateOfNewChild } from '../settle/families.ts';
+import { writeRetry } from '../settle/own-retry.ts';
 import { jobOptionNames, jobOptions, takeable, takenBy } from './options.ts';
 import {
   checkJson,

@@ -2,7 +2,7 @@ import type { Script } from '../../discovery/script.ts';
 import type { NewScriptJob, ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { changeByEvent } from '../settle/families.ts';
+import { changeByEvent } from '../settle/change-by-event.ts';
 import { policyOf } from '../settle/retry-policy.ts';
 
 /** A script's job for this slot. */

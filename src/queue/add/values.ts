@@ -17,7 +17,7 @@ import { nearestName } from '../../system/base/suggest.ts';
 import { describeFound, lastInstantMs } from '../../system/base/values.ts';
 import type { When } from '../api.ts';
 import { QueueError } from '../errors.ts';
-import { MOST_RETRIES } from '../settle/retry-policy.ts';
+import { MOST_RETRIES } from '../settle/own-retry.ts';
 
 /** @throws {QueueError} that says what is expected */
 export function requireJobName(name: unknown): string {

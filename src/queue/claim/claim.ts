@@ -12,7 +12,7 @@ import { matchAny } from '../../system/base/glob.ts';
 import { describeFound } from '../../system/base/values.ts';
 import { pausedPatterns } from '../pauses.ts';
 import { judgeChild, stateOfRetriedChild } from '../settle/families.ts';
-import { readRetry } from '../settle/retry-policy.ts';
+import { readRetry } from '../settle/own-retry.ts';
 import { endJobs } from '../settle/settle.ts';
 import { unclaimed } from '../settle/transition.ts';
 

@@ -5,7 +5,7 @@ import { isEnded, type JobState } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { isZone, nearestZone } from '../../system/base/zone.ts';
 import { requireJobName } from '../add/values.ts';
-import { writeRetry } from '../settle/retry-policy.ts';
+import { writeRetry } from '../settle/own-retry.ts';
 import {
   type ClockReader,
   checkSize,

@@ -7,7 +7,8 @@ import { isInstant } from '../../system/base/values.ts';
 import { invalid, readId } from '../add/values.ts';
 import type { Job, JobRef, JsonValue, ListedJob } from '../api.ts';
 import { expiredClaim, noSuchJob, staleClaim } from '../errors.ts';
-import { LEASE_GRACE_MS, readRetry } from '../settle/retry-policy.ts';
+import { readRetry } from '../settle/own-retry.ts';
+import { LEASE_GRACE_MS } from '../settle/retry-policy.ts';
 
 /** A reference to a job; a null token stands for any holder. */
 export interface ReadRef {

@@ -1,8 +1,6 @@
 import formatBytes from 'bytes';
 import type { JobRow } from '../../store/schema.ts';
 import type { JobHead, SizedJobRow } from '../../store/shared/job-columns.ts';
-import type { NewEvent } from '../../store/statements/events.ts';
-import type { JobChange } from '../../store/statements/jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import type { JobState } from '../../store/words.ts';
 import { isEnded, isWaiting } from '../../store/words.ts';
@@ -10,6 +8,7 @@ import { allEnded } from '../../system/base/values.ts';
 import type { EndedChildren } from '../api.ts';
 import { QueueError, refuse } from '../errors.ts';
 import { type JsonReader, readStoredJson } from '../read/jobs.ts';
+import { cancelWaiting, changeByEvent } from './change-by-event.ts';
 
 /**
  * The state in which a new child begins: the child of a running parent waits until the parent has finished. The caller
@@ -105,27 +104,6 @@ async function refuseTakenKey(session: StoreSession, job: JobHead): Promise<void
   if (other === undefined) return;
   const why = `job ${other.id} has its unique key ${JSON.stringify(job.unique_key)}`;
   throw refuse(job, `cannot be queued again: ${why}; wait for that one's end, or cancel it.`);
-}
-
-/** Changes jobs and records the event of each. */
-export async function changeByEvent(
-  session: StoreSession,
-  changes: readonly JobChange[],
-  event: Omit<NewEvent, 'jobId'>,
-): Promise<void> {
-  await session.jobs.change(changes, event.at);
-  await session.events.record(changes.map(({ id: jobId }) => ({ ...event, jobId })));
-}
-
-/** Cancels jobs that wait. Call it in a transaction. */
-export async function cancelWaiting(
-  session: StoreSession,
-  jobs: readonly Pick<JobHead, 'id'>[],
-  { at, reason }: { readonly at: number; readonly reason: string },
-): Promise<void> {
-  const set = { state: 'cancelled' as const, finished_at: at, reason };
-  const changes = jobs.map(({ id }) => ({ id, set }));
-  await changeByEvent(session, changes, { at, event: 'job-cancelled', detail: reason });
 }
 
 /** Queues the children of a parent that has paused. */

@@ -12,7 +12,8 @@ import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { allEnded, toMicros } from '../../system/base/values.ts';
 import { type Archive, removeUnkept } from './archive.ts';
-import { CALM_MS, decideRetry, policyOfJob, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
+import { policyOfJob } from './own-retry.ts';
+import { CALM_MS, decideRetry, type RetryDecision, type RetryPolicy } from './retry-policy.ts';
 import { type JobMove, moveJob, type Transition, toTransition } from './transition.ts';
 
 /** The facts of a run that is over. */

@@ -35,7 +35,8 @@ import { QueueError, refuse, type StateWords, wrongState } from '../errors.ts';
 import { findJob, findRow, readJobId, readRef, recordActor, type VerbSession } from '../read/jobs.ts';
 import { nextToKick } from '../read/list.ts';
 import { resumeParentIfDone } from './families.ts';
-import { decideRetry, type PolicyOfName, policyOfJob } from './retry-policy.ts';
+import { policyOfJob } from './own-retry.ts';
+import { decideRetry, type PolicyOfName } from './retry-policy.ts';
 import { type EndContext, endForOthers } from './settle.ts';
 import { momentsOf, planRepeat, type Transition, toTransition } from './transition.ts';
 

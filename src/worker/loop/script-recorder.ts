@@ -1,6 +1,6 @@
 import type { Script } from '../../discovery/script.ts';
 import { releaseClaims } from '../../queue/claim/claim.ts';
-import { cancelWaiting } from '../../queue/settle/families.ts';
+import { cancelWaiting } from '../../queue/settle/change-by-event.ts';
 import type { SettleContext } from '../../queue/settle/settle.ts';
 import { defaultTimeoutMs } from '../../schedule/period.ts';
 import { kindOfStoreFailure, StoreUnavailable } from '../../store/failures.ts';

@@ -1,7 +1,7 @@
 import { hasOwnTimes, type Script } from '../../discovery/script.ts';
 import { deferScripts, hostOf, isDue, newJobOf } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
-import { cancelWaiting } from '../../queue/settle/families.ts';
+import { cancelWaiting } from '../../queue/settle/change-by-event.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';

@@ -4,7 +4,7 @@ import type { Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { isDue } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
-import { cancelWaiting } from '../../queue/settle/families.ts';
+import { cancelWaiting } from '../../queue/settle/change-by-event.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';

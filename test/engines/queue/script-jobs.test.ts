@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deferScripts } from '../../../src/queue/add/scripts.ts';
-import { cancelWaiting } from '../../../src/queue/settle/families.ts';
+import { cancelWaiting } from '../../../src/queue/settle/change-by-event.ts';
 import { policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import { settleRuns } from '../../../src/queue/settle/settle.ts';
 import type { ScriptOptions } from '../../../src/settings/settings.ts';

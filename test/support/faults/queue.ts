@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
 import type { JobOptions } from '../../../src/queue/api.ts';
-import { readRetry } from '../../../src/queue/settle/retry-policy.ts';
+import { readRetry } from '../../../src/queue/settle/own-retry.ts';
 import type { ActivityEvent } from '../../../src/store/words.ts';
 import { cronPlace, type Started, startCommand } from '../command.ts';
 import type { LoggedJob, LoggedRun } from '../engines/engine.ts';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { decideRetry, policyOf, policyOfJob, readRetry, writeRetry } from '../../../src/queue/settle/retry-policy.ts';
+import { policyOfJob, readRetry, writeRetry } from '../../../src/queue/settle/own-retry.ts';
+import { decideRetry, policyOf } from '../../../src/queue/settle/retry-policy.ts';
 import type { Outcome } from '../../../src/store/words.ts';
 
 const AT = Date.UTC(2026, 10, 1, 12);
