@@ -258,9 +258,7 @@ test('a report that a pass should have replaced turns red; without its script it
     .first()
     .waitFor();
   const [, plain = ''] = /<noscript>(.*)<\/noscript>/s.exec(readFileSync(path, 'utf8')) ?? [];
-  expect(plain).toMatch(
-    /^<h1>1 script is failing<\/h1><ul><li>hourly\/import: .* · failing · since [\d-]+ [\d:]+ UTC/,
-  );
+  expect(plain).toMatch(/^<h1>1 script is failing<\/h1><ul><li>hourly\/import: .* · failing · since [\d-]+ [\d:]+ UTC/);
   expect(plain).toMatch(/<li>hourly: last pass [\d-]+ [\d:]+ UTC, next call /);
 });
 
