@@ -2,9 +2,11 @@ import { readJobsFolder } from '../discovery/jobs-folder.ts';
 import type { CheckCode, CheckStatus, HealthFinding } from '../monitor/finding.ts';
 import { copiesElsewhere } from '../monitor/machines.ts';
 import type { Presence } from '../monitor/presence.ts';
+import { findPause } from '../queue/pauses.ts';
 import type { CrontabView } from '../schedule/crontab-times.ts';
 import { type ExpectedCall, expectCall } from '../schedule/expected-call.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
+import { loadSettingsIfRight } from '../settings/load.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { IncidentRow } from '../store/schema.ts';
 import {
@@ -143,7 +145,6 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
     }),
     presence: once(async () => {
       const { openPresence } = await import('../monitor/presence.ts');
-      const { loadSettingsIfRight } = await import('../settings/load.ts');
       return openPresence(store, { root, settings: await loadSettingsIfRight(root), nowMs });
     }),
     tiers: once(async () => {
@@ -188,7 +189,6 @@ async function sumDue(rows: readonly DueJobsRow[], pauses: CheckFacts['pauses'],
 
 async function withoutPaused(rows: readonly DueJobsRow[], pauses: readonly Pause[]): Promise<readonly DueJobsRow[]> {
   if (pauses.length === 0) return rows;
-  const { findPause } = await import('../queue/pauses.ts');
   return rows.filter(({ name }) => findPause(pauses, `queue/${name}`) === null);
 }
 

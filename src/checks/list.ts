@@ -3,7 +3,6 @@ import type { CheckSetting } from '../settings/settings.ts';
 import type { Store } from '../store/store.ts';
 import { machineName } from '../system/process/identity.ts';
 import { type CheckFacts, type CheckPlace, type Figure, type HealthCheck, openFacts } from './check.ts';
-import type { HostCheck } from './host/site.ts';
 import { placeChecks } from './place.ts';
 import { queueChecks } from './queue.ts';
 import { scriptChecks } from './scripts.ts';
@@ -18,23 +17,6 @@ const checks: readonly HealthCheck[] = [
   ...workerChecks,
   ...placeChecks,
 ];
-
-/** Checks of the host, in the order in which they are shown: they start processes, and load half of the runner. */
-export async function loadHostChecks(): Promise<readonly HostCheck[]> {
-  const { checkAlerts } = await import('./host/alerts.ts');
-  const { checkCalls, checkCron, checkCrontab } = await import('./host/crontab.ts');
-  const { checkDisk, checkFileSystem, checkPermissions } = await import('./host/files.ts');
-  const host = await import('./host/host.ts');
-  const { checkMachines } = await import('./host/machines.ts');
-  const root = await import('./host/root.ts');
-  return [
-    ...[host.checkNode, host.checkSqlite, root.checkConfig, root.checkJobs],
-    ...[checkCrontab, checkCron, checkCalls, host.checkClock],
-    ...[checkDisk, checkFileSystem, root.checkLocks, host.checkLimits, host.checkMemory, host.checkProc],
-    ...[host.checkSendmail, checkAlerts, checkPermissions],
-    ...[root.checkLog, checkMachines, root.checkLeftovers, root.checkPauses],
-  ];
-}
 
 export const checkCodes: readonly CheckCode[] = checks.map(({ code }) => code);
 

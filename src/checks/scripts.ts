@@ -1,3 +1,6 @@
+import { lookIntoJobs } from '../discovery/discover.ts';
+import { hasOwnTimes } from '../discovery/script.ts';
+import { findPause } from '../queue/pauses.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
 import type { IncidentRow } from '../store/schema.ts';
 import type { RunningRow, ScriptStandRow } from '../store/statements/monitor/checks.ts';
@@ -121,8 +124,6 @@ async function withoutWaiting(
   threshold: number,
   { root, nowMs }: CheckFacts,
 ): Promise<readonly ScriptStandRow[]> {
-  const { lookIntoJobs } = await import('../discovery/discover.ts');
-  const { hasOwnTimes } = await import('../discovery/script.ts');
   const { discovery } = await lookIntoJobs(root);
   const ofPasses = discovery.tiers.flatMap(({ scripts }) => scripts.filter((script) => !hasOwnTimes(script)));
   const names = new Set(ofPasses.map(({ name }) => name));
@@ -134,7 +135,6 @@ async function withoutWaiting(
 
 /** A script that is gone, or paused, does not run because somebody wants it so. */
 async function judgeLeftOut(suspects: readonly ScriptStandRow[], facts: CheckFacts): Promise<Wrong[]> {
-  const { findPause } = await import('../queue/pauses.ts');
   const pauses = await facts.pauses();
   const running = suspects.filter(({ name }) => findPause(pauses, name) === null);
   const left = await withoutGone(running, facts);

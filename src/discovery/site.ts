@@ -8,6 +8,7 @@ import { UsageError } from '../system/base/errors.ts';
 import { once } from '../system/base/values.ts';
 import { trustedFallbacksOf } from '../system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
+import { lookIntoJobs } from './discover.ts';
 import type { KnownTier } from './script.ts';
 
 /** The log for queries, and the folder of output files. Reading shows dead runs as the next pass will record them. */
@@ -79,7 +80,7 @@ export class Site {
   readonly settings = once(() => loadSettings(this.root, this.env));
 
   /** The content of `jobs/`, with every file read. */
-  readonly jobs = once(async () => (await import('./discover.ts')).lookIntoJobs(this.root));
+  readonly jobs = once(async () => lookIntoJobs(this.root));
 
   /** The scripts and handlers of `jobs/` by their names alone; undefined: `jobs/` cannot be read. */
   readonly known = once(async (): Promise<readonly KnownTier[] | undefined> => {

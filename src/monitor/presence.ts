@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { discover } from '../discovery/discover.ts';
 import { openHandlers } from '../discovery/handlers.ts';
 import { QUEUE_TIER, readJobsFolder } from '../discovery/jobs-folder.ts';
+import { findDisabled } from '../discovery/not-run.ts';
 import { describeHosts, type Script } from '../discovery/script.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { HostCopy } from '../store/statements/registers.ts';
@@ -120,7 +121,6 @@ function isNothing(path: string): boolean {
 }
 
 async function isDisabled(root: string, name: string): Promise<boolean> {
-  const { findDisabled } = await import('../discovery/not-run.ts');
   return findDisabled(root).some((script) => script.name === name);
 }
 

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { openExistingStore } from '../../store/open.ts';
 import { SCHEMA_VERSION } from '../../store/schema.ts';
 import { findDriver } from '../../store/sqlite/driver.ts';
 import { assertWritable, findSpecial } from '../../store/sqlite/file.ts';
@@ -140,7 +141,7 @@ export async function readLogFacts(state: StateFolder, file: LogFile | null, now
 /** The same of a log on a database server. */
 export async function readServerFacts(state: StateFolder, nowMs: number): Promise<LogReading> {
   try {
-    const store = await (await import('../../store/open.ts')).openExistingStore(state);
+    const store = await openExistingStore(state);
     if (store === null) return nothing;
     return { ...nothing, facts: await readFacts(store, nowMs).finally(() => store.close()) };
   } catch (error) {

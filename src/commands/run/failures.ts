@@ -8,6 +8,7 @@ import type { PrintedIncident } from '../../monitor/alert/tell.ts';
 import { fingerprintOf } from '../../queue/settle/incidents.ts';
 import { type Clock, createClock } from '../../report/text/clock.ts';
 import type { Runner } from '../../settings/settings.ts';
+import { openExistingStore } from '../../store/open.ts';
 import { describeEnding, isOfRuns, type Outcome, SUSPECT } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import { countOf, formatDuration } from '../../system/base/format.ts';
@@ -271,7 +272,6 @@ async function findRemovedRuns(
 ): Promise<ReadonlySet<RunFinished>> {
   const ids = runs.flatMap(({ runId, jobId }) => (runId === null ? [] : (jobId ?? [])));
   if (Object.keys(settings.queue.archive).length === 0 || ids.length === 0) return new Set();
-  const { openExistingStore } = await import('../../store/open.ts');
   const store = await openExistingStore(state).catch(() => null);
   if (store === null) return new Set();
   const jobs = await store.jobs.byId(ids).finally(() => store.close());

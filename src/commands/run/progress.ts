@@ -1,5 +1,7 @@
 import { createLogUpdate } from 'log-update';
+import { discover } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
+import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/not-run.ts';
 import type { RunEnd } from '../../execution/result/result.ts';
 import { openLiveOutput } from '../../report/model/runs/output.ts';
 import { createScreen, type Screen } from '../../report/terminal/screen.ts';
@@ -200,8 +202,6 @@ async function writeAll(pieces: AsyncIterable<string>, write: (text: string) => 
 
 /** Names the files that somebody has written to be run, and that no pass runs. */
 export async function tellNeverRun({ stderr }: CommandContext, { root, settings }: Runner): Promise<void> {
-  const { discover } = await import('../../discovery/discover.ts');
-  const { describeCures, describeNeverRun, findNeverRun } = await import('../../discovery/not-run.ts');
   const found = findNeverRun(root, (await discover(root, settings)).ignored);
   if (found.length > 0) stderr.write(`Note: ${describeNeverRun(found)}\n  → ${describeCures(found)}\n`);
 }

@@ -1,9 +1,13 @@
 import { join } from 'node:path';
 import { Site } from '../../discovery/site.ts';
+import { openTextOutput } from '../../report/terminal/screen.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
 import { settingsFilesOf } from '../../settings/load.ts';
+import { toldPlainly } from '../../store/describe-failure.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
+import { openExistingStore, openStore } from '../../store/open.ts';
+import { hasLog } from '../../store/shared/which-log.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { Store } from '../../store/store.ts';
@@ -61,7 +65,6 @@ export async function noteSpooled(context: CommandContext, root: string): Promis
 async function openLog(root: string): Promise<Store | null> {
   const state = stateFolderOf(root);
   checkStateFolder(root, state);
-  const { openExistingStore } = await import('../../store/open.ts');
   return await openExistingStore(state);
 }
 
@@ -83,7 +86,6 @@ async function useStore<T>(
   opened: OpenedLog,
   use: (site: Site) => Promise<T>,
 ): Promise<T> {
-  const { toldPlainly } = await import('../../store/describe-failure.ts');
   const site = siteOf(context, root, opened);
   return await toldPlainly(site.state, () => use(site)).finally(() => opened.store?.close());
 }
@@ -109,8 +111,6 @@ export async function withWritableLog<T>(
   use: (store: Store, site: Site) => Promise<T>,
 ): Promise<T> {
   const root = rootOf(context, rootOption);
-  const { openStore } = await import('../../store/open.ts');
-  const { toldPlainly } = await import('../../store/describe-failure.ts');
   const state = stateFolderOf(root);
   await checkWritable(root, state, context.env);
   createStateFolder(state);
@@ -128,7 +128,6 @@ export async function withWritableLogIfAny<T>(
 ): Promise<T | null> {
   const root = rootOf(context, rootOption);
   const state = stateFolderOf(root);
-  const { hasLog } = await import('../../store/shared/which-log.ts');
   if (hasLog(state)) return await withWritableLog(context, rootOption, use);
   await checkWritable(root, state, context.env);
   return null;
@@ -141,6 +140,5 @@ export function filesOfDeploy({ distFolder }: CommandContext, root: string): str
 
 /** Writes text to stdout, for as long as somebody reads it. */
 export async function print({ stdout }: CommandContext, text: string): Promise<void> {
-  const { openTextOutput } = await import('../../report/terminal/screen.ts');
   await openTextOutput(stdout).write(text);
 }

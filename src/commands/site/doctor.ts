@@ -1,5 +1,5 @@
+import { hostChecks } from '../../checks/host/list.ts';
 import { examinePlace } from '../../checks/host/site.ts';
-import { loadHostChecks } from '../../checks/list.ts';
 import { doctorWords, type Finding, worstStatus } from '../../monitor/finding.ts';
 import { doctorToJson, formatJson } from '../../report/json.ts';
 import { renderFinding } from '../../report/terminal/findings.ts';
@@ -16,7 +16,7 @@ export async function examine(context: CommandContext, options: Given<'doctor'>)
   const { env, distFolder, version, findWrongUse } = context;
   const nowMs = context.now();
   const place = { root, env, distFolder, version, nowMs, findWrongUse };
-  const findings = examinePlace(place, await loadHostChecks());
+  const findings = examinePlace(place, hostChecks);
   const all = options.json ? await writeJson(context, findings) : await writeText(context, root, findings);
   context.setExitCode(worstStatus(all) === 'critical' ? 1 : 0);
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { discover } from '../../discovery/discover.ts';
 import type { ChannelSettings } from '../../settings/channels.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { DeliveryRow } from '../../store/statements/monitor/alerts.ts';
@@ -152,7 +153,6 @@ async function sendQueuedPing(runner: Runner, { channel: subject, body }: Delive
 async function findPingUrl({ root, settings }: Runner, subject: string): Promise<string | null> {
   const [tier = '', script] = subject.split('/');
   if (script === undefined) return settings.tiers[tier]?.ping ?? null;
-  const { discover } = await import('../../discovery/discover.ts');
   const { tiers, elsewhere } = await discover(root, settings, { tier });
   const scripts = [...tiers.flatMap((each) => each.scripts), ...elsewhere];
   return scripts.find(({ name }) => name === subject)?.options.ping ?? null;

@@ -1,4 +1,5 @@
 import { CALM_MS } from '../../queue/settle/retry-policy.ts';
+import { loadSettingsIfRight } from '../../settings/load.ts';
 import type { IncidentRow } from '../../store/schema.ts';
 import { jobListsOf } from '../../store/statements/list-jobs.ts';
 import { incidentsOf, type Mute } from '../../store/statements/monitor/incidents.ts';
@@ -72,7 +73,6 @@ export async function foresee(
   open: readonly IncidentRow[],
 ): Promise<readonly IncidentRow[]> {
   if (store === null || open.length === 0) return open;
-  const { loadSettingsIfRight } = await import('../../settings/load.ts');
   const place = { root, nowMs, settings: await loadSettingsIfRight(root) };
   const gone = await findGone(store, place, open);
   return open.map((incident) => {

@@ -1,3 +1,4 @@
+import { discover } from '../../discovery/discover.ts';
 import { CALM_MS } from '../../queue/settle/retry-policy.ts';
 import type { ChannelSettings } from '../../settings/channels.ts';
 import type { AlertSettings, Runner, ScriptOptions } from '../../settings/settings.ts';
@@ -5,6 +6,7 @@ import type { IncidentRow } from '../../store/schema.ts';
 import { incidentsOf, type Mute } from '../../store/statements/monitor/incidents.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { FAILING, isOfRuns } from '../../store/words.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import { HOUR_MS, lastInstantMs } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -66,8 +68,6 @@ function createOptionsBook({ root, settings }: Teller['runner']): OptionsOf {
 }
 
 async function readOptions(root: string, settings: Runner['settings']): Promise<ReadonlyMap<string, ScriptOptions>> {
-  const { discover } = await import('../../discovery/discover.ts');
-  const { UsageError } = await import('../../system/base/errors.ts');
   try {
     const { tiers, handlers } = await discover(root, settings);
     const scripts = [...tiers.flatMap((tier) => tier.scripts), ...handlers];

@@ -3,6 +3,7 @@ import { MAX_JSON_BYTES } from '../../child/contract.ts';
 import { parseInstant } from '../../schedule/repeat/rule.ts';
 import type { NewEvent } from '../../store/statements/events.ts';
 import type { NewJobRow } from '../../store/statements/jobs.ts';
+import { jobListsOf } from '../../store/statements/list-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { isEnded, type JobState, LEAST_MS, type MissedPolicy, type StoredEvent } from '../../store/words.ts';
 import { QueueError } from '../errors.ts';
@@ -153,7 +154,6 @@ const IMPORT_PREFIX = 'import:';
 
 /** Every job that was imported, of any file: by its unique key, or by its event, which stays when the row is removed. */
 async function readImportedJobs(session: StoreSession): Promise<KnownJobs> {
-  const { jobListsOf } = await import('../../store/statements/list-jobs.ts');
   const rows = await jobListsOf(session.statements).imported(IMPORT_PREFIX);
   return new Map(rows.map(({ key, id, state }) => [key, id === null ? null : { id, state }]));
 }

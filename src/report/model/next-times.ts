@@ -2,6 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
+import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
@@ -60,7 +61,6 @@ async function findTime(
 ): Promise<number | null> {
   const { db } = await view();
   const { dueTime, ruleOf } = await import('../../schedule/script-times.ts');
-  const { nextTimeAfter } = await import('../../schedule/repeat/calendar.ts');
   const rule = ruleOf(script.options);
   if (rule === null) return null;
   const facts = { queuedFor: await selectQueuedFor(db, script.name), passAt: await selectLooked(db, tier) };

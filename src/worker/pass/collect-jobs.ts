@@ -3,6 +3,7 @@ import { deferScripts, hostOf, isDue, newJobOf } from '../../queue/add/scripts.t
 import { findPause } from '../../queue/pauses.ts';
 import { cancelWaiting } from '../../queue/settle/change-by-event.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
+import { machinesOf } from '../../store/statements/registers.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import type { WorkerKind } from '../../store/words.ts';
@@ -356,7 +357,6 @@ function toPassJob(
 
 /** Only a shared log knows machines. */
 async function openMachines({ statements }: Store) {
-  const { machinesOf } = await import('../../store/statements/registers.ts');
   return machinesOf(statements);
 }
 

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { globSync } from 'glob';
 import { expect, test } from 'vitest';
+import { hostChecks } from '../../../src/checks/host/list.ts';
 import { examinePlace } from '../../../src/checks/host/site.ts';
-import { loadHostChecks } from '../../../src/checks/list.ts';
 import { SCHEMA_VERSION } from '../../../src/store/schema.ts';
 import { runCommand } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
@@ -168,7 +168,7 @@ test('a check that fails itself is a finding, and the others go on', async () =>
   const place = { root, env, distFolder: '/nowhere', version: '1.2.3', nowMs: Date.now() };
   const request = { ...place, findWrongUse: async () => null };
   const findings = [];
-  for await (const finding of examinePlace(request, await loadHostChecks())) findings.push(finding);
+  for await (const finding of examinePlace(request, hostChecks)) findings.push(finding);
   expect(findings.filter(({ code }) => code === 'clock')).toEqual([
     {
       code: 'clock',

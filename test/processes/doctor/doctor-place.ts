@@ -1,5 +1,5 @@
+import { hostChecks } from '../../../src/checks/host/list.ts';
 import { examinePlace } from '../../../src/checks/host/site.ts';
-import { loadHostChecks } from '../../../src/checks/list.ts';
 import { findWrongUse } from '../../../src/commands/wrong-use.ts';
 import type { Finding } from '../../../src/monitor/finding.ts';
 import { doctorToJson } from '../../../src/report/json.ts';
@@ -31,7 +31,7 @@ export async function makeCalledRoot(files: Readonly<Record<string, FileContent>
 
 /** What these checks find, without the others, of which some take long. */
 export async function look(root: string, env: NodeJS.ProcessEnv, ...names: readonly string[]) {
-  const checks = (await loadHostChecks()).filter(({ code }) => names.includes(code));
+  const checks = hostChecks.filter(({ code }) => names.includes(code));
   const { distFolder, version } = contextOf({ cwd: root, env });
   const place = { root, env, distFolder, version, nowMs: Date.now() };
   const request = {
