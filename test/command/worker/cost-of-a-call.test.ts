@@ -21,13 +21,20 @@ function measure({ root }: Pass): Cost {
   return JSON.parse(readFileSync(log, 'utf8')) as Cost;
 }
 
+/** Measures three passes, as on a busy machine a script is not short: then its beginning is written by itself. */
+function measureLeast(pass: Pass, prepare: () => void = () => {}): Cost {
+  const passes = [1, 2, 3].map(() => {
+    prepare();
+    return measure(pass);
+  });
+  return passes.sort((one, other) => one.statements.length - other.statements.length)[0] as Cost;
+}
+
 test('a pass with one short script asks the log little, and loads few files', () => {
   // The first pass makes the log, and runs the checks, which are not due again a moment later.
   const first = runPass({ 'a.sh': executable('#!/bin/sh\necho done\n') });
   runPassAgain(first.root);
-  // On a busy machine the script is not short: then its beginning is written by itself.
-  const passes = [1, 2, 3].map(() => measure(first)).sort((one, other) => one.writes - other.writes);
-  const { statements, writes, files } = passes[0] as Cost;
+  const { statements, writes, files } = measureLeast(first);
   expect(statements.filter((text) => text.startsWith('insert into runs'))).toHaveLength(1);
   expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(33);
   expect(writes, statements.join('\n')).toBeLessThanOrEqual(2);
@@ -36,9 +43,9 @@ test('a pass with one short script asks the log little, and loads few files', ()
 
 test('a pass that finds nothing wrong asks the log four times more, and loads one file more, when its checks are due', () => {
   const first = runPass({ 'a.sh': executable('#!/bin/sh\necho done\n') });
-  const before = measure(runPassAgain(first.root));
-  changeLog(first.root, "update chores set done_at = 0 where name = 'checks'");
-  const { statements, writes, files } = measure(first);
+  const before = measureLeast(runPassAgain(first.root));
+  const makeDue = () => changeLog(first.root, "update chores set done_at = 0 where name = 'checks'");
+  const { statements, writes, files } = measureLeast(first, makeDue);
   expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(before.statements.length + 4);
   expect(writes).toBe(before.writes + 1);
   expect(files.length, files.join('\n')).toBeLessThanOrEqual(before.files.length + 1);
