@@ -78,6 +78,7 @@ const readers = [
   'commands/show/status.ts',
   'commands/show/show.ts',
   // Most of them load these, too.
+  'store/statements/monitor/compare-runs.ts',
   'checks/host/crontab-calls.ts',
   'report/model/runs/script.ts',
   'store/shared/queries.ts',
