@@ -3,7 +3,7 @@ import type { CheckCode, CheckStatus, HealthFinding } from '../monitor/finding.t
 import { copiesElsewhere } from '../monitor/machines.ts';
 import type { Presence } from '../monitor/presence.ts';
 import { findPause } from '../queue/pauses.ts';
-import type { CrontabView } from '../schedule/crontab-times.ts';
+import { expectByCrontab, type ReadCrontab } from '../schedule/crontab-times.ts';
 import { type ExpectedCall, expectCall } from '../schedule/expected-call.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
 import { loadSettingsIfRight } from '../settings/load.ts';
@@ -69,11 +69,8 @@ export interface CheckPlace {
   readonly nowMs: number;
   /** Time since the machine was booted. */
   readonly upMs: number;
-  /**
-   * The next call of a tier by the crontab. Passes leave it out: that something calls tiers they know, and to read the
-   * crontab takes a process. They go by the last call.
-   */
-  readonly expectCalls?: (tier: string) => Promise<Pick<CrontabView, 'expected' | 'isUncalled'>>;
+  /** The crontab's times, which take a process to read: asked when a tier looks overdue. Default: the user's crontab. */
+  readonly crontab?: ReadCrontab;
 }
 
 /** Facts that several checks need: read when the first one asks. */
@@ -104,8 +101,6 @@ export interface WatchedTier {
   readonly calls: TierCallRow | null;
   /** Null: nothing can be expected. */
   readonly expected: ExpectedCall | null;
-  /** No crontab line calls it, and nothing else does. */
-  readonly isUncalled: boolean;
 }
 
 export interface DueJobs {
@@ -128,6 +123,7 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
   const { root, nowMs } = place;
   const present = once(() => log.present(nowMs));
   const pauses = once(() => store.pauses.inForce(nowMs));
+  const crontab = place.crontab ?? once(() => readOwnCrontab(root));
   const elsewhere = once(async () => (store.fleet === null ? [] : await copiesElsewhere(store, nowMs)));
   return {
     ...place,
@@ -151,10 +147,7 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
       const calls = new Map((await log.tiers()).map((row) => [row.tier, row]));
       const names = new Set([...readJobsFolder(root).tiers, ...(await elsewhere()).map(({ tier }) => tier)]);
       const watched: WatchedTier[] = [];
-      for (const tier of names) {
-        const byLast = watchTier(tier, calls.get(tier) ?? null, nowMs);
-        watched.push({ ...byLast, ...(await place.expectCalls?.(tier)) });
-      }
+      for (const tier of names) watched.push(await watchTier(tier, calls.get(tier) ?? null, { crontab, nowMs }));
       return watched;
     }),
     running: once(async () => {
@@ -168,9 +161,23 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
   };
 }
 
-export function watchTier(tier: string, calls: TierCallRow | null, nowMs: number): WatchedTier {
+/** A tier is late by its last call, unless its crontab lines have another time for the next one: `0 9-17 * * *`. */
+export async function watchTier(
+  tier: string,
+  calls: TierCallRow | null,
+  { crontab, nowMs }: { readonly crontab: ReadCrontab; readonly nowMs: number },
+): Promise<WatchedTier> {
   const last = calls === null || calls.calledAt === null ? null : { atMs: calls.calledAt, isDue: calls.isDue };
-  return { tier, periodMs: tierPeriodMs(tier), calls, expected: expectCall(tier, last, nowMs), isUncalled: false };
+  const byLast = expectCall(tier, last, nowMs);
+  const watched = { tier, periodMs: tierPeriodMs(tier), calls, expected: byLast };
+  if (byLast?.isOverdue !== true) return watched;
+  const { isInCrontab, expected } = await expectByCrontab(tier, last, await crontab(), nowMs);
+  return isInCrontab === true && expected !== null ? { ...watched, expected } : watched;
+}
+
+async function readOwnCrontab(root: string): ReturnType<ReadCrontab> {
+  const { readCrontabTimes } = await import('./host/crontab-calls.ts');
+  return await readCrontabTimes(root, process.env);
 }
 
 /** Leaves out paused jobs: they wait because somebody wants it. */

@@ -33,32 +33,22 @@ async function hasScripts(tier: string, { root, elsewhere }: CheckFacts): Promis
 }
 
 async function judgeCalls(each: WatchedTier, facts: CheckFacts, threshold: number): Promise<Wrong | null> {
-  const { tier, periodMs, calls, expected, isUncalled } = each;
+  const { tier, periodMs, calls, expected } = each;
   if (periodMs === null) return null;
-  if (isUncalled) return await judgeUncalled(tier, facts);
-  if (calls === null && expected === null) return await judgeNeverCalled(tier, periodMs, facts);
-  if (!expected?.isOverdue || facts.upMs < Math.min(BOOT_GRACE_MS, periodMs)) return null;
+  if (calls === null) return await judgeNeverCalled(tier, periodMs, facts);
+  const { calledAt } = calls;
+  if (!expected?.isOverdue || calledAt === null || facts.upMs < Math.min(BOOT_GRACE_MS, periodMs)) return null;
   const lateMs = facts.nowMs - expected.atMs;
   const missed = 1 + Math.floor(lateMs / periodMs);
   if (missed < threshold) return null;
-  const calledAt = calls?.calledAt ?? null;
-  const last = calledAt === null ? 'never called' : `last called ${formatSpan(facts.nowMs - calledAt)} ago`;
+  const since = formatSpan(facts.nowMs - calledAt);
   return {
     subject: tier,
     status: statusAbove(missed, 3 * threshold),
-    message: `${tier} was ${last}; the next call is overdue by ${formatSpan(lateMs)}`,
+    message: `${tier} was last called ${since} ago; the next call is overdue by ${formatSpan(lateMs)}`,
     hint: 'Run `npx folder-runner doctor`, which tries each crontab line; `npx folder-runner cron --install` writes them anew.',
   };
 }
-
-/** Nobody misses the calls of a paused tier. */
-async function judgeUncalled(tier: string, facts: CheckFacts): Promise<Wrong | null> {
-  const { findPause } = await import('../queue/pauses.ts');
-  if (findPause(await facts.pauses(), tier) !== null) return null;
-  return { subject: tier, status: 'warning', message: `no crontab line calls ${tier}`, hint: INSTALL };
-}
-
-const INSTALL = 'Run `npx folder-runner cron --install`, which adds its crontab line.';
 
 /** A tier that is only called by hand has a row; one whose folder is new, or whose first call is to come, has time. */
 async function judgeNeverCalled(tier: string, periodMs: number, facts: CheckFacts): Promise<Wrong | null> {
@@ -76,7 +66,7 @@ async function judgeNeverCalled(tier: string, periodMs: number, facts: CheckFact
     subject: tier,
     status: 'warning',
     message: `${tier} was never called, although other tiers have been called for ${formatSpan(waitedMs)}`,
-    hint: INSTALL,
+    hint: 'Run `npx folder-runner cron --install`, which adds its crontab line.',
   };
 }
 

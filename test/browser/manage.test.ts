@@ -7,6 +7,7 @@ import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { checkAccess, keepScreenshot, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
 
+const longUrl = `https://example.com/${'a-long-path/'.repeat(10)}`;
 const hostile = '<img src=x onerror=alert(1)>';
 const me = `user ${process.getuid?.()}`;
 
@@ -69,7 +70,7 @@ test('jobs are kicked, deleted, and added: what is wrong is told at its field, a
   await dialog.getByLabel('Data').fill('{"id": 12345678901234567890');
   await dialog.getByText('is not JSON yet').waitFor();
   expect(await button(dialog, 'Add job').isDisabled()).toBe(true);
-  await dialog.getByLabel('Data').fill('{"id": 12345678901234567890}');
+  await dialog.getByLabel('Data').fill(`{"id": 12345678901234567890, "url": "${longUrl}"}`);
   await dialog.getByLabel('Repeat').fill('now and then');
   await button(dialog, 'Add job').click();
   await dialog.locator('.field', { hasText: 'Repeat' }).getByText('is wrong').waitFor();
@@ -81,7 +82,10 @@ test('jobs are kicked, deleted, and added: what is wrong is told at its field, a
   await told(page, 'mail/welcome is added:');
   await page.locator('.toast a').click();
   await page.getByLabel('Data as JSON').getByText('12345678901234567890').waitFor();
-  expect(readJobs(root).at(-1)).toMatchObject({ name: 'mail/welcome', data: '{"id":12345678901234567890}' });
+  await page.getByLabel('Data as JSON').locator('.key', { hasText: '"url"' }).waitFor();
+  await page.getByLabel('Data as JSON').locator('.text', { hasText: longUrl }).waitFor();
+  const data = `{"id":12345678901234567890,"url":"${longUrl}"}`;
+  expect(readJobs(root).at(-1)).toMatchObject({ name: 'mail/welcome', data });
   expect(queryLog(root, 'select run_at from jobs order by id desc limit 1')).toEqual([
     { run_at: Date.UTC(2036, 11, 24, 17) },
   ]);

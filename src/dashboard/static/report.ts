@@ -342,13 +342,19 @@ function embed({ html, sources }: BuiltPage, data: Embedded): string {
   return `${html.slice(0, start)}${head.join('')}${html.slice(start, end)}${plain}${script}${html.slice(end)}`;
 }
 
+/** Most troubles that are shown without JavaScript. */
+const MOST_PLAIN = 100;
+
 /** The most important facts, for readers of the file without its script: a mail program, a file manager of a panel. */
 function writePlainly({ madeAt, dueAt, answers }: Embedded): string {
   const { verdict, troubles, tiers: states } = (answers['/api/status'] ?? unread) as PlainStatus;
   const late = dueAt === null ? '' : ` If it is later than ${writeUtc(dueAt)} now, nobody knows how things stand.`;
-  const lines = troubles.map(({ subject, grade, message, since }) =>
-    [`${subject}: ${message}`, grade, since === null ? 'now' : `since ${writeUtc(since)}`].join(' · '),
-  );
+  const further = troubles.length - MOST_PLAIN;
+  const lines = troubles
+    .slice(0, MOST_PLAIN)
+    .map(({ subject, grade, message, since }) =>
+      [`${subject}: ${message}`, grade, since === null ? 'now' : `since ${writeUtc(since)}`].join(' · '),
+    );
   const tiers = states.map(
     ({ tier, lastPass, nextCall }) =>
       `${tier}: last pass ${writeUtc(lastPass?.startedAt ?? null)}, next call ${writeUtc(nextCall)}`,
@@ -356,7 +362,7 @@ function writePlainly({ madeAt, dueAt, answers }: Embedded): string {
   const list = (items: readonly string[]): string =>
     items.length === 0 ? '' : `<ul>${items.map((item) => `<li>${escapeHtml(item)}</li>`).join('')}</ul>`;
   return (
-    `<h1>${escapeHtml(verdict.title)}</h1>${list(lines)}<h2>Tiers</h2>${list(tiers)}` +
+    `<h1>${escapeHtml(verdict.title)}</h1>${list(further > 0 ? [...lines, `and ${further} more`] : lines)}<h2>Tiers</h2>${list(tiers)}` +
     `<p>As of ${writeUtc(madeAt)}.${late} The rest of this report needs JavaScript.</p>`
   );
 }

@@ -169,19 +169,19 @@ function readLease(retryAfter: string): { readonly leaseMs: number | null; reado
 }
 
 /**
- * Milliseconds of `+1 HOUR, +30 MINUTES`, which has the steps of a rule. Null: empty, or not a fixed time, as with `+1
- * MONTH` and `START OF DAY`.
+ * Milliseconds of `+1 HOUR, +30 MINUTES`. Null: empty, or not a fixed time, as with `+1 MONTH` and `START OF DAY`. Unlike
+ * a rule's step it may have more than three digits: `+1440 MINUTES`.
  */
 function parseFixedMs(text: string): number | null {
-  const parsed = parseRepeat(`FINISHED, ${text}`);
-  if ('problem' in parsed || parsed.rule.kind !== 'moment') return null;
-  const steps = parsed.rule.modifiers.map((step) =>
-    step.kind === 'add' && step.unit !== 'month' && step.unit !== 'year'
-      ? step.count * fixedUnitMs[step.unit]
-      : Number.NaN,
-  );
-  const totalMs = steps.reduce((sum, stepMs) => sum + stepMs, 0);
+  const parts = text.split(',').map((part) => part.trim());
+  const totalMs = parts.filter((part) => part !== '').reduce((sum, part) => sum + durationOf(part), 0);
   return totalMs > 0 ? totalMs : null;
+}
+
+function durationOf(part: string): number {
+  const [, sign, count, unit = ''] = /^([+-])(\d{1,8}) (\w+?)s?$/i.exec(part) ?? [];
+  const unitMs: Readonly<Record<string, number>> = fixedUnitMs;
+  return (sign === '-' ? -1 : 1) * Number(count) * (unitMs[unit.toLowerCase()] ?? Number.NaN);
 }
 
 /** A job that is a parent or a child, in Bedrock's state. */

@@ -1,4 +1,5 @@
 import type { LogView, Site } from '../../discovery/site.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { type Overview, readOverview, type ScriptOverview } from './overview.ts';
 import { type RunFigures, type Summary, selectFigures, summarizeRuns, type TimeWindow } from './runs/runs.ts';
 import { readStatus } from './status.ts';
@@ -44,13 +45,24 @@ export async function readDigest(site: Site, query: TimeWindow): Promise<Digest>
   const before = await selectFigures(log.db, { sinceMs: sinceMs - (untilMs - sinceMs), untilMs: sinceMs });
   const failing = overview.scripts.filter(({ failed }) => failed > 0);
   return {
-    verdict: (await readStatus(site)).verdict,
+    verdict: await readVerdict(site),
     overview,
     failing: failing.toSorted((one, other) => other.failed - one.failed),
     slower: findSlower(overview.scripts, before),
     costly: findCostly(overview.scripts),
     incidents: await selectIncidents(log, query),
   };
+}
+
+/** The report is sent though `jobs/` is gone or cannot be read. */
+async function readVerdict(site: Site): Promise<Digest['verdict']> {
+  try {
+    return (await readStatus(site)).verdict;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    const unknown = { sinceMs: null, isUntouched: false, lastPassMs: null, nextTier: null };
+    return { level: 'bad', title: 'jobs/ cannot be read', ...unknown };
+  }
 }
 
 /** Fewer runs say nothing about what is usual. */

@@ -22,9 +22,14 @@ export function gradeOf(code: string, severity: 'warning' | 'critical'): (typeof
   return failures.has(code) ? 'failing' : 'warning';
 }
 
+/** Checks that quote what failed runs have said, or name jobs with their parameters. */
+const quoting: ReadonlySet<string> = new Set([
+  ...(['jobs-failing', 'jobs-waiting', 'jobs-late', 'script-overdue'] satisfies readonly CheckCode[]),
+]);
+
 /** A sentence of the runner, unless it is of runs that failed: then it quotes them. */
 export const findingText = field.text.inPublicAs((message, { code }) =>
-  typeof code !== 'string' || isOfRuns(code) || code === ('jobs-failing' satisfies CheckCode) ? LEFT_OUT : message,
+  typeof code !== 'string' || isOfRuns(code) || quoting.has(code) ? LEFT_OUT : message,
 );
 
 /** A fault that was found, with its history. */

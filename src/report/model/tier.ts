@@ -91,7 +91,7 @@ export interface TierState extends Values<typeof tierStateRecord>, CrontabView {
 }
 
 /** When a tier was last called, not by hand, and when it should be called next. */
-export async function readTierCalls({ view, crontab, nowMs }: Omit<SiteOfTiers, 'pauses'>, tier: string) {
+async function readTierCalls({ view, crontab, nowMs }: Omit<SiteOfTiers, 'pauses'>, tier: string) {
   const { db } = await view();
   const lastCall = await selectLastCall(db, tier, { isByHand: false });
   const last = lastCall ?? (await selectSeen(db, tier));

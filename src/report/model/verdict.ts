@@ -8,7 +8,7 @@ import { FAILING } from '../../store/words.ts';
 import { countOf } from '../../system/base/format.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { findingText, gradeField, gradeOf, grades, type Incident } from './incidents.ts';
-import { readTierCalls, type TierState, type WaitingScriptJob } from './tier.ts';
+import type { TierState, WaitingScriptJob } from './tier.ts';
 
 /** One thing that is wrong: an open incident, or what a check finds and no pass has noted yet. */
 export const troubleRecord = record('Trouble', {
@@ -59,11 +59,7 @@ async function checkSite(site: Site, settings: Settings, codes?: readonly CheckC
   // Apart from what readers load, of which passes share a part.
   const { runChecks, withoutLog } = await import('../../checks/list.ts');
   if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
-  const expectCalls = async (tier: string) => {
-    const { expected, isUncalled } = (await readTierCalls(site, tier)).calls;
-    return { expected, isUncalled };
-  };
-  const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000, expectCalls };
+  const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000, crontab: site.crontab };
   return await runChecks(store, place, codes);
 }
 
@@ -109,7 +105,8 @@ async function findTroubles(
     const { subject, code, grade, message, hint, occurrences, last_run_id: run } = incident;
     return {
       ...{ subject, code, grade, hint, occurrences, run, cause: null },
-      message: (run === null ? null : errors.get(run)) ?? message ?? code,
+      // The number of a run that is gone may be another script's by now.
+      message: errors.get(`${run} ${subject}`) ?? message ?? code,
       ...{ sinceMs: incident.opened_at, lastMs: incident.last_at },
     };
   });
@@ -125,12 +122,15 @@ async function findTroubles(
   );
 }
 
-/** What the last runs of failing scripts threw, which tells more than an exit code; by the number of the run. */
-async function readErrors(log: LogView, incidents: readonly Incident[]): Promise<ReadonlyMap<number, string | null>> {
+/** More than people read; each costs a statement. */
+const MOST_ERRORS = 100;
+
+/** The errors of the last runs of failing scripts, which say more than an exit code; by number and script of the run. */
+async function readErrors(log: LogView, incidents: readonly Incident[]): Promise<ReadonlyMap<string, string | null>> {
   const ids = incidents.flatMap(({ code, last_run_id }) => (code === FAILING ? (last_run_id ?? []) : []));
   if (ids.length === 0) return new Map();
   const { readRunSummaries } = await import('./runs/run-pages.ts');
-  return await readRunSummaries(log, ids);
+  return await readRunSummaries(log, ids.slice(0, MOST_ERRORS));
 }
 
 /** Number of troubles from which on those with one cause are shown as one. */
@@ -168,7 +168,8 @@ function judge(
   const failing = open.filter(({ grade }) => grade !== 'warning');
   if (failing.length > 0) return { level: wrong, title: describeFailing(failing), sinceMs };
   const or = (level: 'waiting' | 'paused' | 'good') => (troubles.length > 0 ? wrong : level);
-  if (pauses.some(({ name }) => name === '*')) return { level: or('paused'), title: 'Everything is paused', sinceMs };
+  if (pauses.some(({ name }) => name === '*'))
+    return { level: or('paused'), title: 'Everything is paused', sinceMs: null };
   if (isUntouched) return { level: or('waiting'), title: 'Nothing has run yet', sinceMs };
   if (open.length > 0) {
     return { level: wrong, title: `${countOf(open.length, 'thing')} to look at, nothing has failed`, sinceMs };

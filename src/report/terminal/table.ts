@@ -151,8 +151,13 @@ export function drawFacts(facts: readonly Fact[], { columns, palette }: Pick<Scr
 
 /** How many columns a terminal gives to it. */
 export function widthOf(text: string): number {
-  return narrow.test(text) ? text.length : fastStringWidth(text.normalize('NFC').replace(ignorable, ''));
+  if (narrow.test(text)) return text.length;
+  const shown = text.normalize('NFC').replace(ignorable, '');
+  return fastStringWidth(shown) + (shown.match(spacing)?.length ?? 0);
 }
+
+/** Vowel signs with a column of their own, in the scripts of India and South-East Asia, which the library leaves out. */
+const spacing = /\p{Spacing_Mark}/gu;
 
 /**
  * Characters without width that the library counts. Joiners, selectors and tags stay, because it needs them for emoji.

@@ -149,7 +149,9 @@ export class QueueRecorder extends LogRecorder<HandlerRun, WantedJobs> {
       const timeoutMs = script?.options.timeoutMs ?? defaultTimeoutMs('queue');
       const name = `queue/${withoutParameters(job.name)}`;
       const attempt = job.attempts + 1;
-      return { job, key: claim.token, claim, state, name, script, attempt, dueAt: job.scheduled_for, timeoutMs };
+      const contentHash = script?.contentHash ?? null;
+      const dueAt = job.scheduled_for;
+      return { job, key: claim.token, claim, state, name, script, contentHash, attempt, dueAt, timeoutMs };
     });
   }
 

@@ -50,6 +50,8 @@ export interface ClaimedRun<Job = PassJob | ClaimedRow> {
   readonly name: string;
   /** Null: this machine has no handler for the job. */
   readonly script: Script | null;
+  /** Taken before the script begins, which may replace its own files; null: unknown. */
+  readonly contentHash: string | null;
   readonly attempt: number;
   /** When it was due; null: unknown. */
   readonly dueAt: number | null;
@@ -83,8 +85,7 @@ export interface RunProgress {
 
 /** The facts of a run's beginning, wherever it is recorded. */
 export function startOf(run: ClaimedRun, startedAt: number): Omit<RunStart, 'jobId' | 'workerId' | 'key'> {
-  const { name, script, attempt, dueAt, timeoutMs } = run;
-  const contentHash = script?.contentHash ?? null;
+  const { name, contentHash, attempt, dueAt, timeoutMs } = run;
   return { script: name, contentHash, attempt, scheduledFor: dueAt, startedAt, timeoutMs };
 }
 

@@ -31,7 +31,8 @@ export function toScriptRun(
 ): ScriptRun {
   const { script, attempt, dueAt = null } = job;
   const timeoutMs = script.options.timeoutMs ?? defaultTimeoutMs(script.tier);
-  return { job, key, claim, state, name: script.name, script, attempt, dueAt, timeoutMs };
+  const { name, contentHash } = script;
+  return { job, key, claim, state, name, script, contentHash, attempt, dueAt, timeoutMs };
 }
 
 /** The run of a job that was claimed as it was queued. */

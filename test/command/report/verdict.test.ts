@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { addSettledRun, HOUR, MINUTE, NOW } from '../../support/alerts.ts';
-import { callAt, cronEnv, pathWithoutCrontab } from '../../support/command.ts';
+import { callAt, commandPath, cronEnv, pathWithoutCrontab } from '../../support/command.ts';
 import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
 import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
@@ -144,16 +144,28 @@ test('the worst trouble comes first, what is known last, and three with one caus
   expect(troubles[1]).toMatchObject({ message: 'exit code 7', occurrences: 1, run: expect.any(Number) });
 });
 
-test('a tier without a crontab line is told of by status and check in the same words, unless it is paused', async () => {
+test('a tier whose calls come is no trouble, whatever the crontab says; three missed calls are critical', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
   const log = await writeLog(root);
-  await log.addPass('hourly', NOW - MINUTE);
-  const withCrontab = { ...env(root), ...makeFakeCrontab().env };
-  const { verdict, troubles, exit } = await ask(root, withCrontab);
-  expect({ verdict, exit }).toMatchObject({ verdict: { level: 'warning', nextTier: null }, exit: 1 });
-  expect(troubles).toMatchObject([
-    { code: 'tier-overdue', grade: 'warning', message: 'no crontab line calls hourly', since: null },
-  ]);
-  await log.store.pauses.set({ name: 'hourly', kind: 'pause', until: null, createdAt: NOW - HOUR });
-  expect(await ask(root, withCrontab)).toMatchObject({ verdict: { level: 'good' }, exit: 0 });
+  await log.addPass('hourly', NOW - 20 * MINUTE);
+  const withoutLines = { ...env(root), ...makeFakeCrontab().env };
+  expect(await ask(root, withoutLines)).toMatchObject({ verdict: { level: 'good' }, exit: 0 });
+  log.change('update workers set started_at = started_at - ?', 3 * 24 * HOUR);
+  const { verdict, troubles, exit } = await ask(root, withoutLines);
+  expect({ verdict, exit }).toMatchObject({ verdict: { level: 'bad', title: 'Something is wrong' }, exit: 2 });
+  expect(troubles).toMatchObject([{ code: 'tier-overdue', grade: 'critical', subject: 'hourly' }]);
+});
+
+test('a tier whose crontab line rests at night is not overdue until its line says so', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+  const log = await writeLog(root);
+  await log.addPass('hourly', NOW - 5 * HOUR);
+  const crontab = makeFakeCrontab();
+  const withLine = async (times: string) => {
+    crontab.write(`CRON_TZ=UTC\n${times} node ${commandPath} --root ${root} hourly\n`);
+    return await ask(root, { ...env(root), ...crontab.env });
+  };
+  const later = `0 ${new Date(NOW + 3 * HOUR).getUTCHours()} * * *`;
+  expect(await withLine(later)).toMatchObject({ verdict: { level: 'good' }, exit: 0 });
+  expect(await withLine('0 * * * *')).toMatchObject({ verdict: { level: 'bad' }, exit: 2 });
 });

@@ -127,6 +127,7 @@ describe('text that does not fit', () => {
   test('is as wide as a terminal shows it', () => {
     expect(widthOf('注\u200d\u200d')).toBe(2);
     expect(widthOf('ทำงาน')).toBe(5);
+    expect(widthOf('বাংলা')).toBe(5);
     expect(widthOf('👩‍👩‍👧🇩🇪한글e\u0301')).toBe(9);
   });
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
@@ -313,6 +314,6 @@ const kept = /^(?:LANG|LANGUAGE|LC_.*|RUNNER_.*)$/;
 /** As cron gives it to its calls, with the variables of the runner's own that the dashboard was given. */
 function cronEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const own = Object.entries(env).filter(([name]) => kept.test(name));
-  const ofCron = cronEnv(env);
+  const ofCron = cronEnv({ ...env, HOME: env.HOME ?? homedir() });
   return { ...Object.fromEntries(own), ...ofCron, USER: ofCron.LOGNAME };
 }

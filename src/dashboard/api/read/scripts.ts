@@ -105,6 +105,7 @@ function scriptsOf({ tiers, handlers }: Discovery): Script[] {
   return [...tiers.flatMap(({ scripts }) => scripts), ...handlers];
 }
 
-export function withPause(script: Script, pauses: readonly Pause[]) {
-  return { ...script, pause: findPause(pauses, script.name) };
+/** Not spread: that would hash the script's content. */
+export function withPause({ name, path, options, refusals, warnings }: Script, pauses: readonly Pause[]) {
+  return { name, path, options, refusals, warnings, pause: findPause(pauses, name) };
 }

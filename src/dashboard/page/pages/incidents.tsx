@@ -125,7 +125,7 @@ function Told({ incident: { toldAt, remindedAt, acknowledgedAt } }: { readonly i
   if (acknowledgedAt !== null) {
     return (
       <>
-        <State state="acknowledged" /> <Time at={acknowledgedAt} />{' '}
+        known since <Time at={acknowledgedAt} />{' '}
       </>
     );
   }

@@ -44,13 +44,15 @@ export async function readRun({ view, store, nowMs }: Site, id: number, clock: C
   const earlierSuccess = { untilMs: run.startedAtMs, outcomes: ['succeeded'] as const };
   const [previous] = await selectBeside(log, run, { of: ofScript, side: 'before', limit: 1 });
   const [next] = await selectBeside(log, run, { of: ofScript, side: 'after', limit: 1 });
+  const tries = await findTries(log, run);
+  const byId = new Map((await selectRunsById(log, tries)).map((each) => [each.id, each]));
   return {
     ...(await tellRun(log, run, clock)),
     changeText: run.change && describeChange(run.change, clock),
     lastGood: (await selectNewestRun(log, run.script, earlierSuccess))?.id ?? null,
     previous: previous?.id ?? null,
     next: next?.id ?? null,
-    tries: await selectRunsById(log, await findTries(log, run)),
+    tries: tries.flatMap((each) => byId.get(each) ?? []),
     usual: await readUsual(store, run.script, nowMs),
     hasOutput: run.filesKey !== null || run.outputFile !== null || (run.output ?? '') !== '',
   };

@@ -113,12 +113,13 @@ export async function tellRun<Run extends RunRecord>(log: LogView, run: Run, clo
   return { ...run, summary: await readRunSummary(log, run), unusual };
 }
 
-/** The same of several runs, by their numbers. */
+/** The same of several runs, by number and script: `7 hourly/import`. */
 export async function readRunSummaries(
   log: LogView,
   ids: readonly number[],
-): Promise<ReadonlyMap<number, string | null>> {
-  const summaries = new Map<number, string | null>();
-  for (const run of await selectRunsById(log, ids)) summaries.set(run.id, await readRunSummary(log, run));
+): Promise<ReadonlyMap<string, string | null>> {
+  const summaries = new Map<string, string | null>();
+  for (const run of await selectRunsById(log, ids))
+    summaries.set(`${run.id} ${run.script}`, await readRunSummary(log, run));
   return summaries;
 }

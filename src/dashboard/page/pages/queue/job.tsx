@@ -196,8 +196,13 @@ function Life({ id }: { readonly id: number }) {
   return <Answered asked={asked}>{({ items }) => <Happenings items={items.toReversed()} isOfOne />}</Answered>;
 }
 
-/** Words and signs of JSON that is indented; a text before a colon is a key. */
-const parts = /(?<key>"(?:[^"\\]+|\\.)*"(?=:))|(?<text>"(?:[^"\\]+|\\.)*")|(?<sign>[[\]{},:\s]+)|[^"[\]{},:\s]+/g;
+/** Words and signs of JSON that is indented. A lookahead behind a text would try each way to split it. */
+const parts = /(?<text>"(?:[^"\\]+|\\.)*")|(?<sign>[[\]{},:\s]+)|[^"[\]{},:\s]+/g;
+
+function kindOf({ 0: piece, index, groups }: RegExpExecArray, text: string): 'key' | 'text' | 'sign' | 'number' {
+  if (groups?.text === undefined) return groups?.sign === undefined ? 'number' : 'sign';
+  return text[index + piece.length] === ':' ? 'key' : 'text';
+}
 
 /** Limits up to which a browser stays fast. */
 const MOST_LETTERS = 100_000;
@@ -237,10 +242,9 @@ function Coloured({ text }: { readonly text: string }) {
   if (pieces.length > MOST_PIECES) return <>{text}</>;
   return (
     <>
-      {pieces.map(({ 0: piece, groups }, index) => (
-        // Pieces have no other name than their place, and never move.
-        <span key={index} class={Object.keys(groups ?? {}).find((kind) => groups?.[kind]) ?? 'number'}>
-          {piece}
+      {pieces.map((piece) => (
+        <span key={piece.index} class={kindOf(piece, text)}>
+          {piece[0]}
         </span>
       ))}
     </>
