@@ -152,18 +152,19 @@ export function drawFacts(facts: readonly Fact[], { columns, palette }: Pick<Scr
 /** How many columns a terminal gives to it. */
 export function widthOf(text: string): number {
   if (narrow.test(text)) return text.length;
-  const shown = text.normalize('NFC').replace(ignorable, '');
+  const shown = text.normalize('NFC').replace(ignorable, '').replace(loneJoiner, '');
   return fastStringWidth(shown) + (shown.match(spacing)?.length ?? 0);
 }
 
 /** Vowel signs with a column of their own, in the scripts of India and South-East Asia, which the library leaves out. */
 const spacing = /\p{Spacing_Mark}/gu;
 
-/**
- * Characters without width that the library counts. Joiners, selectors and tags stay, because it needs them for emoji.
- */
-const ignorable =
-  /(?![\u200d\ufe0f\u{e0020}-\u{e007f}])\p{Default_Ignorable_Code_Point}|(?<!\p{Emoji}\ufe0f?)\u200d|\u200d(?!\p{Emoji})/gu;
+/** Characters without room of their own, which the library counts; joiners, selectors and tags of emoji it needs. */
+const ignorable = /(?![\u200d\ufe0f\u{e0020}-\u{e007f}])\p{Default_Ignorable_Code_Point}/gu;
+
+/** Joiners that are between no two pictures. */
+const loneJoiner =
+  /(?<!\p{Extended_Pictographic}\ufe0f?|\p{Emoji_Modifier})\u200d|\u200d(?!\p{Extended_Pictographic})/gu;
 
 const ELLIPSIS = '…';
 
