@@ -9,10 +9,10 @@ import { OutputView } from '../../output/output-view.tsx';
 import { TerminalText } from '../../output/terminal-text.ts';
 
 /** A run with those beside it. */
-export type RunDetails = components['schemas']['RunDetails'];
+export type ShownRun = components['schemas']['RunDetails'];
 
 /** Output of a run, and its difference to the output of the last good run. */
-export function RunOutput({ run }: { readonly run: RunDetails }) {
+export function RunOutput({ run }: { readonly run: ShownRun }) {
   const [isCompared, setCompared] = useState(false);
   const isComparable = run.lastGood !== null && run.outcome !== 'running';
   return (

@@ -7,7 +7,7 @@ import { RunLink, ScriptLink } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
-import { type RunDetails, RunOutput } from './run-output.tsx';
+import { RunOutput, type ShownRun } from './run-output.tsx';
 import { cpuOf } from './runs.tsx';
 
 /** One run: how it ended, why, what it wrote, and what was unlike others. */
@@ -21,7 +21,7 @@ export function RunPage({ item }: { readonly item: string }) {
   );
 }
 
-function Told({ run }: { readonly run: RunDetails }) {
+function Told({ run }: { readonly run: ShownRun }) {
   return (
     <>
       <Ways run={run} />
@@ -42,7 +42,7 @@ function Told({ run }: { readonly run: RunDetails }) {
 }
 
 /** To what it belongs, and to the runs beside it. */
-function Ways({ run }: { readonly run: RunDetails }) {
+function Ways({ run }: { readonly run: ShownRun }) {
   return (
     <p class="bar">
       <ScriptLink name={run.script} />
@@ -55,12 +55,12 @@ function Ways({ run }: { readonly run: RunDetails }) {
 }
 
 /** Whether a summary leaves something out: it is the error, which the reason of a failed run tells, too, or a line. */
-function hasMore({ error, outcome }: RunDetails, reason: string): boolean {
+function hasMore({ error, outcome }: ShownRun, reason: string): boolean {
   return error === null ? reason.includes('\n') : outcome !== 'failed';
 }
 
 /** In words: how it ended, and what is to be known of it. */
-function Ending({ run }: { readonly run: RunDetails }) {
+function Ending({ run }: { readonly run: ShownRun }) {
   const tone = toneOfState(run.outcome);
   const said = run.summary ?? run.reason;
   return (
@@ -87,7 +87,7 @@ function Ending({ run }: { readonly run: RunDetails }) {
 }
 
 /** Its figures, beside what is usual of the script. */
-function Measured({ run }: { readonly run: RunDetails }) {
+function Measured({ run }: { readonly run: ShownRun }) {
   const { usual } = run;
   const beside = (figure: number | null | undefined, format: (value: number) => string): ComponentChildren =>
     figure === null || figure === undefined ? null : <span class="quiet small"> usually {format(figure)}</span>;
@@ -123,7 +123,7 @@ function Measured({ run }: { readonly run: RunDetails }) {
 }
 
 /** Facts for a closer look. */
-function Details({ run }: { readonly run: RunDetails }) {
+function Details({ run }: { readonly run: ShownRun }) {
   const exact = run.measuredBy === 'self' ? 'exactly, by its own process' : 'by samples of its processes';
   const cpu = `${formatDuration(run.userCpuMs)} user, ${formatDuration(run.systemCpuMs)} system`;
   return (
@@ -197,9 +197,9 @@ function readStack({ name, message, stack }: ThrownError): Stack {
 }
 
 /** When it was due, started and ended, and the other tries. */
-function Timeline({ run }: { readonly run: RunDetails }) {
+function Timeline({ run }: { readonly run: ShownRun }) {
   const late = between(run.scheduledFor, run.startedAt);
-  const isEarlier = ({ attempt }: RunDetails['tries'][number]) => attempt < run.attempt;
+  const isEarlier = ({ attempt }: ShownRun['tries'][number]) => attempt < run.attempt;
   return (
     <ol class="timeline">
       {run.scheduledFor !== null && (
@@ -233,7 +233,7 @@ function Timeline({ run }: { readonly run: RunDetails }) {
   );
 }
 
-function Try({ run: { id, attempt, startedAt, outcome } }: { readonly run: RunDetails['tries'][number] }) {
+function Try({ run: { id, attempt, startedAt, outcome } }: { readonly run: ShownRun['tries'][number] }) {
   return (
     <li>
       <span>Try {attempt}</span> <Time at={startedAt} as="whole" /> <State state={outcome} /> <RunLink id={id} />
