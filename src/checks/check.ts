@@ -69,7 +69,7 @@ export interface CheckPlace {
   readonly nowMs: number;
   /** Time since the machine was booted. */
   readonly upMs: number;
-  /** The crontab's times, which take a process to read: asked when a tier looks overdue. Default: the user's crontab. */
+  /** The crontab's times, which take a process to read: asked when a tier looks overdue. Default: unknown. */
   readonly crontab?: ReadCrontab;
 }
 
@@ -123,7 +123,7 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
   const { root, nowMs } = place;
   const present = once(() => log.present(nowMs));
   const pauses = once(() => store.pauses.inForce(nowMs));
-  const crontab = place.crontab ?? once(() => readOwnCrontab(root));
+  const { crontab = async () => null } = place;
   const elsewhere = once(async () => (store.fleet === null ? [] : await copiesElsewhere(store, nowMs)));
   return {
     ...place,
@@ -173,11 +173,6 @@ export async function watchTier(
   if (byLast?.isOverdue !== true) return watched;
   const { isInCrontab, expected } = await expectByCrontab(tier, last, await crontab(), nowMs);
   return isInCrontab === true && expected !== null ? { ...watched, expected } : watched;
-}
-
-async function readOwnCrontab(root: string): ReturnType<ReadCrontab> {
-  const { readCrontabTimes } = await import('./host/crontab-calls.ts');
-  return await readCrontabTimes(root, process.env);
 }
 
 /** Leaves out paused jobs: they wait because somebody wants it. */

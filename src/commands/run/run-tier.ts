@@ -3,7 +3,6 @@ import { constants } from 'node:os';
 import { findTier } from '../../discovery/discover.ts';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import type { PrintedIncident } from '../../monitor/alert/tell.ts';
-import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
 import { isCalledByHand } from '../../system/process/identity.ts';
@@ -16,7 +15,7 @@ import {
   type WorkerEvents,
 } from '../../worker/invocation/invocation.ts';
 import { type CallSummary, runTier } from '../../worker/pass/run-tier.ts';
-import { type CommandContext, openRunner } from '../shared/context.ts';
+import { type CommandContext, crontabOf, openRunner } from '../shared/context.ts';
 
 interface RunTierOptions {
   readonly root?: string;
@@ -102,7 +101,7 @@ export async function runAndShow(
     events,
     budget,
     isWatched: !isTold,
-    crontab: crontabFor(context, runner),
+    crontab: crontabOf(context, runner.root),
     ...(args && { args }),
   }).finally(async () => {
     await tellingTrouble();
@@ -121,15 +120,6 @@ export async function runAndShow(
   }
   context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
   return summary;
-}
-
-/** Loaded by a pass that has something to run; it is read once for all tiers. */
-function crontabFor({ env }: CommandContext, { root }: Runner): ReadCrontab {
-  let reading: ReturnType<ReadCrontab> | undefined;
-  return () => {
-    reading ??= import('../../checks/host/crontab-calls.ts').then((crontab) => crontab.readCrontabTimes(root, env));
-    return reading;
-  };
 }
 
 /**

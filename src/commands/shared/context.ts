@@ -1,9 +1,11 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { checkPlace } from '../../settings/access.ts';
 import { loadSettings } from '../../settings/load.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { PackageIncomplete, UsageError } from '../../system/base/errors.ts';
+import { once } from '../../system/base/values.ts';
 import { enterZone } from '../../system/base/zone.ts';
 import { becomeOwner, describeOwner, findOtherOwner } from '../../system/place/owner.ts';
 import { findRoot } from '../../system/place/root.ts';
@@ -89,4 +91,9 @@ async function finishImport({ env, stderr }: CommandContext, root: string): Prom
 
 function probePathOf({ distFolder, version }: CommandContext): string {
   return join(distFolder, `probe-${version}.cjs`);
+}
+
+/** When the crontab calls the tiers of this root: read when it is first asked for, and once. */
+export function crontabOf({ env }: CommandContext, root: string): ReadCrontab {
+  return once(async () => (await import('../../checks/host/crontab-calls.ts')).readCrontabTimes(root, env));
 }

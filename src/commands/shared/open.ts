@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import { Site } from '../../discovery/site.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
-import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
 import { settingsFilesOf } from '../../settings/load.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
@@ -14,7 +13,7 @@ import type { Store } from '../../store/store.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
-import type { CommandContext } from './context.ts';
+import { type CommandContext, crontabOf } from './context.ts';
 
 /**
  * Opens the log for reading, lets it be used, and closes it whatever happens. Runs that it does not hold
@@ -47,11 +46,6 @@ export async function withLogIfAny<T>(
 /** The pauses in force; none, and a note, where the log cannot be read. */
 export async function readPauses(context: CommandContext, root: string): Promise<readonly Pause[]> {
   return await useStore(context, root, await openLogOrTell(context, root), (site) => site.pauses());
-}
-
-/** When the crontab calls the tiers of this root. */
-export function crontabOf({ env }: CommandContext, root: string): ReadCrontab {
-  return async () => (await import('../../checks/host/crontab-calls.ts')).readCrontabTimes(root, env);
 }
 
 export async function noteSpooled(context: CommandContext, root: string): Promise<void> {

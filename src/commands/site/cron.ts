@@ -23,8 +23,8 @@ import { printableLine } from '../../system/base/text.ts';
 import { findRootAbove } from '../../system/place/root.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 import { type Call, cronModes, readBudget } from '../shared/command.ts';
-import type { CommandContext } from '../shared/context.ts';
-import { crontabOf, rootOf, withLogIfAny } from '../shared/open.ts';
+import { type CommandContext, crontabOf } from '../shared/context.ts';
+import { rootOf, withLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 import { assertIdle } from './idle.ts';
 

@@ -49,9 +49,14 @@ async function endGone({ store, runner }: StoreInvocation): Promise<boolean> {
  *
  * @returns whether something was noted
  */
-async function check({ store, runner }: StoreInvocation, due: DueChores): Promise<boolean> {
+async function check({ store, runner, crontab }: StoreInvocation, due: DueChores): Promise<boolean> {
   const at = runner.now();
-  const place = { root: runner.root, states: [runner.state], settings: runner.settings } as const;
+  const place = {
+    root: runner.root,
+    states: [runner.state],
+    settings: runner.settings,
+    ...(crontab && { crontab }),
+  } as const;
   const { checkCodes, ownCodes, runChecks } = await import('../../checks/list.ts');
   // Checks of runs are left out: the runs themselves show which scripts fail or succeed with a warning.
   const codes = due.checks ? checkCodes.filter((code) => !isOfRuns(code)) : ownCodes;
