@@ -23,10 +23,24 @@ export interface Definition {
   readonly load?: () => Promise<unknown>;
 }
 
+/** Kinds of names in a root that a shell can complete. */
+export type Completed =
+  | 'tiers'
+  | 'scripts'
+  | 'tier-scripts'
+  | 'disabled'
+  | 'handlers'
+  | 'pausables'
+  | 'places'
+  | 'jobs'
+  | 'runs';
+
 /** An argument or an option that takes more than a description to define. */
 interface Taken {
   readonly about: string;
   readonly choices?: readonly string[];
+  /** What a shell completes. Default: the choices, else names of files. */
+  readonly completes?: Completed;
   readonly default?: string;
   /** Names of options that cannot stand beside it. */
   readonly conflicts?: readonly string[];
@@ -203,6 +217,13 @@ function namesOf(form: string): { readonly name: string; readonly key: string } 
   }
   const option = new Option(form);
   return { name: option.long ?? form, key: option.attributeName() };
+}
+
+/** What a shell completes at the place of an argument, by its index, or as the value of an option. */
+export function completedAt(command: Command, place: number | Option): Completed | undefined {
+  const { args = {}, options = {} } = definitions.get(command) ?? {};
+  const taken = typeof place === 'number' ? Object.values(args)[place] : options[place.flags];
+  return taken === undefined ? undefined : wholeOf(taken).completes;
 }
 
 /** Whether a parsed call shows something and changes nothing. */

@@ -4,6 +4,7 @@ import { tierNames } from '../../discovery/jobs-folder.ts';
 import { commandNames } from '../../system/base/command-names.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { type Completed, completedAt } from '../shared/command.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { rootOf, withLog } from '../shared/open.ts';
 import type { Given } from '../table.ts';
@@ -105,14 +106,20 @@ async function findCandidates(
 ): Promise<readonly Candidate[]> {
   const { command, args, option, root } = follow(program, before);
   const here: Here = { context, root };
-  if (option !== null) return option.argChoices?.map(toCandidate) ?? (await valuesOf(option.name(), here));
+  const named = async (place: number | Option) => {
+    const completed = completedAt(command, place);
+    return completed === undefined ? [] : await finders[completed](here, args);
+  };
+  if (option !== null) return option.argChoices?.map(toCandidate) ?? (await named(option));
   if (current.startsWith('-')) return optionsOf(command);
   if (command === program) return [...describeCommands(program), ...(await tiers(here, args))];
-  const argument = command.registeredArguments[Math.min(args.length, command.registeredArguments.length - 1)];
-  const isVariadic = command.registeredArguments.at(-1)?.variadic === true;
   if (command.commands.length > 0) return describeCommands(command);
-  if (argument === undefined || (args.length >= command.registeredArguments.length && !isVariadic)) return [];
-  return argument.argChoices?.map(toCandidate) ?? (await (argumentsOf[command.name()]?.(here, args) ?? []));
+  if (command.name() === 'help') return commandNames.map(toCandidate);
+  const last = command.registeredArguments.length - 1;
+  const index = command.registeredArguments[last]?.variadic ? Math.min(args.length, last) : args.length;
+  const argument = command.registeredArguments[index];
+  if (argument === undefined) return [];
+  return argument.argChoices?.map(toCandidate) ?? (await named(index));
 }
 
 interface Followed {
@@ -197,7 +204,7 @@ const scriptsOfTiers: Find = async (here) =>
 const disabled: Find = async (here) =>
   (await readNames(here)).flatMap((tier) => (tier.disabled ?? []).map(toCandidate));
 
-const jobNames: Find = async (here) =>
+const handlers: Find = async (here) =>
   (await readNames(here)).flatMap(({ tier, scripts }) =>
     tier === QUEUE ? scripts.map((name) => toCandidate(name.slice(QUEUE.length + 1))) : [],
   );
@@ -206,7 +213,7 @@ const pausables: Find = async (here, args) => [
   ...(await tiers(here, args)),
   toCandidate(QUEUE),
   ...(await scriptsOfTiers(here, args)),
-  ...(await jobNames(here, args)),
+  ...(await handlers(here, args)),
 ];
 
 const places: Find = async (here, args) =>
@@ -240,21 +247,14 @@ function quiet(context: CommandContext): CommandContext {
   return { ...context, stderr: { write: () => true } as unknown as NodeJS.WriteStream };
 }
 
-/** By the command; where nothing is said the shell completes files. */
-const argumentsOf: Readonly<Record<string, Find>> = {
-  run: (here, args) => (args.length === 0 ? scriptsOfTiers(here, args) : []),
-  ...Object.fromEntries(['why', 'report', 'tail', 'disable', 'metrics'].map((name) => [name, scripts])),
-  ...Object.fromEntries(['acknowledge', 'mute', 'unmute'].map((name) => [name, scripts])),
-  enable: disabled,
-  new: places,
-  ...Object.fromEntries(['add', 'jobs', 'claim', 'kick', 'work'].map((name) => [name, jobNames])),
-  job: jobWords,
-  show: runNumbers,
-  pause: pausables,
-  resume: pausables,
-  help: () => commandNames.map(toCandidate),
+const finders: Readonly<Record<Completed, Find>> = {
+  tiers,
+  scripts,
+  'tier-scripts': scriptsOfTiers,
+  disabled,
+  handlers,
+  pausables,
+  places,
+  jobs: jobWords,
+  runs: runNumbers,
 };
-
-async function valuesOf(option: string, here: Here): Promise<readonly Candidate[]> {
-  return ['tier', 'tiers'].includes(option) ? await tiers(here, []) : [];
-}

@@ -24,7 +24,9 @@ Existing files are never changed or overwritten.`,
   },
   new: {
     about: 'create a script or a handler, with comments to start from',
-    args: { '<tier/name>': 'its name, such as hourly/import-orders or daily/backup.sh' },
+    args: {
+      '<tier/name>': { about: 'its name, such as hourly/import-orders or daily/backup.sh', completes: 'places' },
+    },
     options: {
       '--lang <language>': { about: 'its language (default: by the extension, else ts)', choices: languages },
     },
@@ -53,7 +55,7 @@ A refused script is skipped until you fix the problem shown.`,
   run: {
     about: 'run one script now, with its tier’s lock and cron’s environment',
     args: {
-      '<script>': 'its name, where the tier may be left out, or its file',
+      '<script>': { about: 'its name, where the tier may be left out, or its file', completes: 'tier-scripts' },
       '[args...]': 'after --: arguments for the script',
     },
     options: {
@@ -89,7 +91,10 @@ Examples:
         choices: ['crontab', 'cron.d'],
       },
       '--json': 'with --import: the plan as JSON',
-      '--tiers <names>': 'which tiers, separated by commas, or all (default: as installed, else all)',
+      '--tiers <names>': {
+        about: 'which tiers, separated by commas, or all (default: as installed, else all)',
+        completes: 'tiers',
+      },
       '--due': { about: 'one line, `npx folder-runner due`, for all tiers', conflicts: ['tiers'] },
       '--no-due': 'a line for each tier again',
       '--budget <duration>': 'with --due: total time for a call',
@@ -141,11 +146,11 @@ estimated from the last call, because cron calls at the same minute of each peri
   },
   report: {
     about: 'show the runs and their results',
-    args: { '[script]': 'only this script, by name or file: its runs, newest first' },
+    args: { '[script]': { about: 'only this script, by name or file: its runs, newest first', completes: 'scripts' } },
     options: {
       '--since <time>': 'start of the time range (default: 7d)',
       '--until <time>': 'end of the time range (default: now)',
-      '--tier <tier>': 'only this tier',
+      '--tier <tier>': { about: 'only this tier', completes: 'tiers' },
       '--outcome <outcome>': 'only this outcome; several separated by commas',
       '--limit <count>': { about: 'maximum number of scripts or runs (default on a screen: 50 runs)', read: readLimit },
       '--json': { about: 'as JSON', conflicts: ['csv'] },
@@ -179,7 +184,7 @@ p50, p95 and max are durations of all ended runs; cpu is the median, memory the 
   },
   why: {
     about: "explain why a script did or didn't run, and what to do about it",
-    args: { '<script>': 'the name of a script, or a file in jobs/' },
+    args: { '<script>': { about: 'the name of a script, or a file in jobs/', completes: 'scripts' } },
     options: { '--json': 'as JSON' },
     help: `
 Examples:
@@ -193,7 +198,7 @@ Examples:
   },
   show: {
     about: 'show everything about one run, with its output',
-    args: { '<run>': 'the number of the run, or a script: its newest run' },
+    args: { '<run>': { about: 'the number of the run, or a script: its newest run', completes: 'runs' } },
     options: { '--full': 'all stored output, not only its head and tail', '--json': 'as JSON' },
     help: `
 Examples:

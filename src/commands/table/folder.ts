@@ -11,7 +11,7 @@ Examples:
 
 A run that has begun ends as usual. The file keeps its content and its history in the report. To stop
 a script for some hours only, or on all machines that share a database, use \`npx folder-runner pause\`.`,
-    args: { '<script...>': 'scripts or handlers, by name or file' },
+    args: { '<script...>': { about: 'scripts or handlers, by name or file', completes: 'scripts' } },
     load: async () => (await import('../site/disable.ts')).disable,
   },
   enable: {
@@ -19,7 +19,7 @@ a script for some hours only, or on all machines that share a database, use \`np
     help: `
 Examples:
   runner enable hourly/clean-tmp    renames clean-tmp.sh.disabled back to clean-tmp.sh`,
-    args: { '<script...>': 'scripts or handlers, by name or file' },
+    args: { '<script...>': { about: 'scripts or handlers, by name or file', completes: 'disabled' } },
     load: async () => (await import('../site/disable.ts')).enable,
   },
   due: {
@@ -47,7 +47,12 @@ Examples:
   },
   pause: {
     about: 'pause a tier, a script, jobs by name, or everything, until resumed',
-    args: { '[name...]': 'tiers, <tier>/<script>, `queue`, or names of jobs (default: everything)' },
+    args: {
+      '[name...]': {
+        about: 'tiers, <tier>/<script>, `queue`, or names of jobs (default: everything)',
+        completes: 'pausables',
+      },
+    },
     options: {
       '--for <duration>': {
         about: 'how long: 30m, 2h, 7d (default: until `npx folder-runner resume`)',
@@ -73,7 +78,12 @@ Examples:
   },
   resume: {
     about: 'end a pause, or all of them',
-    args: { '[name...]': 'the names given to `npx folder-runner pause` (default: all pauses)' },
+    args: {
+      '[name...]': {
+        about: 'the names given to `npx folder-runner pause` (default: all pauses)',
+        completes: 'pausables',
+      },
+    },
     options: { '--json': 'as JSON' },
     help: `
 The next call runs everything that waited meanwhile.

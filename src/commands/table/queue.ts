@@ -16,7 +16,7 @@ export const queue = define({
   add: {
     about: 'add a job to the queue',
     args: {
-      '[name]': 'name of its handler: mail/welcome for jobs/queue/mail/welcome.ts',
+      '[name]': { about: 'name of its handler: mail/welcome for jobs/queue/mail/welcome.ts', completes: 'handlers' },
       '[data]': 'JSON for the handler; - reads it from stdin (default: {})',
     },
     options: {
@@ -55,7 +55,12 @@ Exit codes: 0 added, 1 not possible in the present state, 2 usage error.`,
   },
   work: {
     about: 'process jobs of the queue',
-    args: { '[pattern...]': 'names: mail/welcome, or patterns such as "mail/*" (default: all with a handler here)' },
+    args: {
+      '[pattern...]': {
+        about: 'names: mail/welcome, or patterns such as "mail/*" (default: all with a handler here)',
+        completes: 'handlers',
+      },
+    },
     options: {
       '--for <duration>': {
         about: 'wait for new jobs until this time is over, then claim no more',
@@ -99,7 +104,12 @@ Examples:
   },
   jobs: {
     about: 'list the jobs of the queue',
-    args: { '[pattern]': 'names: mail/welcome, or a pattern such as "mail/*" (default: all)' },
+    args: {
+      '[pattern]': {
+        about: 'names: mail/welcome, or a pattern such as "mail/*" (default: all)',
+        completes: 'handlers',
+      },
+    },
     options: {
       '--state <state>': 'only this state; several separated by commas',
       '--upcoming <n>': {
@@ -141,7 +151,12 @@ States: queued, claimed, running, retrying, paused, failed, finished, cancelled.
   job: {
     about: 'show one job of the queue, or change jobs: finish, retry, kick, cancel …',
     usage: '[options] <id...> [verb]',
-    args: { '<id...>': 'the number of a job, or several; then the verb (default: show the job)' },
+    args: {
+      '<id...>': {
+        about: 'the number of a job, or several; then the verb (default: show the job)',
+        completes: 'jobs',
+      },
+    },
     options: {
       '--token <token>': 'token of the claim',
       '--result <json>': 'its result; - reads it from stdin',
@@ -191,7 +206,12 @@ says why a job was refused, the others are changed, and the exit code is the hig
   },
   claim: {
     about: 'claim a job of the queue, to process it yourself',
-    args: { '[pattern...]': 'names: mail/welcome, or patterns such as "mail/*" (default: all)' },
+    args: {
+      '[pattern...]': {
+        about: 'names: mail/welcome, or patterns such as "mail/*" (default: all)',
+        completes: 'handlers',
+      },
+    },
     options: {
       '--wait <duration>': 'how long to wait for a job (default: not at all)',
       '--lease <duration>': 'how long the claim is valid (default: as the job or the settings say)',
@@ -240,7 +260,7 @@ Exit codes: 0 a job was claimed, 1 there was none (nothing is printed), 2 usage 
   },
   kick: {
     about: 'queue failed jobs with these names again',
-    args: { '<pattern...>': 'names: mail/welcome, or a pattern such as "mail/*"' },
+    args: { '<pattern...>': { about: 'names: mail/welcome, or a pattern such as "mail/*"', completes: 'handlers' } },
     options: {
       '--count <n>': { about: 'maximum number of jobs (default: all)', read: readCount },
       '--json': 'as JSON',

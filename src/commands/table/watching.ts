@@ -4,7 +4,7 @@ import { by, define, readCount, watchKeys } from '../shared/command.ts';
 export const watching = define({
   tail: {
     about: "show the output of a script's newest run, live while it runs",
-    args: { '<script>': 'the name of the script, or its file' },
+    args: { '<script>': { about: 'the name of the script, or its file', completes: 'scripts' } },
     options: {
       '-f, --follow':
         'follow until the run ends; if none is running, show how the last one ended and wait for the next',
@@ -120,7 +120,12 @@ to --until includes that whole day. docs/json.md has all events.`,
   },
   metrics: {
     about: 'show runs, times and CPU by hour, day or week, and which scripts cost most',
-    args: { '[name]': 'only this script, handler or tier, period by period; queue: all jobs of the queue' },
+    args: {
+      '[name]': {
+        about: 'only this script, handler or tier, period by period; queue: all jobs of the queue',
+        completes: 'scripts',
+      },
+    },
     options: {
       '--period <period>': 'length of a period: 1h, 6h, 12h, 1d, 1w',
       '--since <time>': 'start of the time range (default: 7d; with a name or --period, it depends on the period)',
@@ -195,7 +200,12 @@ Examples:
   },
   acknowledge: {
     about: 'end the daily reminders of an incident',
-    args: { '<incident>': 'its number, or the script, handler, tier or other subject it is about' },
+    args: {
+      '<incident>': {
+        about: 'its number, or the script, handler, tier or other subject it is about',
+        completes: 'scripts',
+      },
+    },
     options: { '--json': 'as JSON' },
     help: `
 Acknowledging ends the daily reminders. You are still told when the incident is over, and of new errors.
@@ -208,7 +218,7 @@ Examples:
   },
   mute: {
     about: 'silence incidents of a script, handler or tier for a while',
-    args: { '<pattern...>': 'names: hourly/import, or patterns such as "mail/*"' },
+    args: { '<pattern...>': { about: 'names: hourly/import, or patterns such as "mail/*"', completes: 'scripts' } },
     options: {
       '--for <duration>': {
         about: 'how long: 30m, 2h, 7d (default: until `npx folder-runner unmute`)',
@@ -229,7 +239,9 @@ Examples:
   },
   unmute: {
     about: 'end a mute, or all of them',
-    args: { '[pattern...]': 'the patterns given to `npx folder-runner mute` (default: all)' },
+    args: {
+      '[pattern...]': { about: 'the patterns given to `npx folder-runner mute` (default: all)', completes: 'scripts' },
+    },
     options: { '--json': 'as JSON' },
     help: `
 The next pass reports what was held back in the meantime.
