@@ -31,6 +31,7 @@ import {
   InvalidParameter,
   type ProblemBody,
   type Refusal,
+  tags,
 } from './route.ts';
 import { addSessionRoutes } from './session.ts';
 
@@ -180,7 +181,13 @@ export function answerProblem(status: ContentfulStatusCode, more: ProblemParts):
 
 /** The OpenAPI document of the routes: `/api/openapi.json`, and what the client's types are made of. */
 export function apiDocument(api: Api, version: string): ReturnType<Api['getOpenAPI31Document']> {
-  const document = api.getOpenAPI31Document({ openapi: '3.1.0', info: { title: 'folder-runner', version } });
+  const document = api.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: { title: 'folder-runner', version, license: { name: 'MIT', url: 'https://opensource.org/license/mit' } },
+    // From the address of the document itself, whatever path a proxy serves it at.
+    servers: [{ url: '..', description: 'The dashboard that has served this document' }],
+    tags: [...tags],
+  });
   const paths = Object.entries(document.paths ?? {}).map(([path, item]) => [path.replaceAll('{.+}', ''), item]);
   return { ...document, paths: Object.fromEntries(paths) };
 }

@@ -8,6 +8,7 @@ import { type Api, defineRoute } from './route.ts';
 const versionSchema = z.object({ version: z.string() }).openapi('Version');
 
 const eventsRoute = defineRoute('read', {
+  operationId: 'followChanges',
   method: 'get',
   path: '/api/events',
   summary: 'A stream of `changed` events, at most one a second, until you disconnect',

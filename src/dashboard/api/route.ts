@@ -101,11 +101,43 @@ export function demandOf(c: Context<ApiEnv>): Demand | null {
   return strictness.findLast((each) => found.includes(each)) ?? null;
 }
 
+/** The parts of the document. */
+export const tags = [
+  { name: 'Site', description: 'The whole site: its verdict, tiers, workers, activity, metrics, pauses and settings' },
+  { name: 'Scripts', description: 'Scripts and handlers: their figures, and why they do or do not run' },
+  { name: 'Runs', description: 'Runs of scripts and of jobs, with their output' },
+  { name: 'Jobs', description: 'Jobs of the queue' },
+  { name: 'Incidents', description: 'What is or was wrong, and who is not told about it' },
+  { name: 'Session', description: 'Who asks' },
+] as const;
+
+type Tag = (typeof tags)[number]['name'];
+
+/** By the first word of the path. Default: the site. */
+const tagsOfWords: Readonly<Record<string, Tag>> = {
+  scripts: 'Scripts',
+  why: 'Scripts',
+  runs: 'Runs',
+  jobs: 'Jobs',
+  incidents: 'Incidents',
+  mutes: 'Incidents',
+  session: 'Session',
+};
+
+/** `/api/jobs/{id}` is about jobs. */
+function tagOf(path: string): Tag {
+  return tagsOfWords[path.split('/')[2] ?? ''] ?? 'Site';
+}
+
 /** A route that demands this permission. It answers every error with a problem. */
-export function defineRoute<const R extends RouteConfig>(permission: Demand, route: R) {
+export function defineRoute<const R extends RouteConfig & { readonly operationId: string }>(
+  permission: Demand,
+  route: R,
+) {
   const problems = { '4XX': problemResponse, '5XX': problemResponse } as const;
   const made = createRoute({
     ...route,
+    tags: [tagOf(route.path)],
     security: permission === 'none' ? [] : [{ token: [permission] }, { session: [permission] }],
     responses: { ...route.responses, ...problems } as R['responses'],
   });

@@ -35,6 +35,7 @@ const credentialSchema = z.object({
 });
 
 const getRoute = defineRoute('read', {
+  operationId: 'getSession',
   method: 'get',
   path: '/api/session',
   summary: 'Who you are, and what you may do',
@@ -42,6 +43,7 @@ const getRoute = defineRoute('read', {
 });
 
 const loginRoute = defineRoute('none', {
+  operationId: 'logIn',
   method: 'post',
   path: '/api/session',
   summary: 'Logs a browser in: sets a cookie',
@@ -50,6 +52,7 @@ const loginRoute = defineRoute('none', {
 });
 
 const logoutRoute = defineRoute('read', {
+  operationId: 'logOut',
   method: 'delete',
   path: '/api/session',
   summary: 'Logs out: the cookie is no longer valid',

@@ -8,6 +8,8 @@ import { schemaOf } from './schema-of.ts';
 
 /** What can be asked of a site, and answered as one record. */
 interface View<Params extends z.ZodRawShape, Query extends z.ZodRawShape, F extends Fields> {
+  /** By which generated clients call it: `listRuns`. */
+  readonly operationId: string;
   readonly path: string;
   readonly summary: string;
   /** Values in the path. */
@@ -30,10 +32,10 @@ type None = Readonly<Record<never, never>>;
 export function view<F extends Fields, Params extends z.ZodRawShape = None, Query extends z.ZodRawShape = None>(
   asked: View<Params, Query, F>,
 ): (api: Api) => void {
-  const { path, summary, params, query = {}, says, answers, isWithoutLog } = asked;
+  const { operationId, path, summary, params, query = {}, says, answers, isWithoutLog } = asked;
   const request = { ...(params && { params: z.object(params) }), query: z.strictObject(query) };
   const responses = { 200: jsonResponse(says, schemaOf(answers)) };
-  const route = defineRoute('read', { method: 'get', path, summary, request, responses });
+  const route = defineRoute('read', { operationId, method: 'get', path, summary, request, responses });
   return (api) =>
     api.openapi(route, async (c) => {
       const { site } = c.var;

@@ -44,6 +44,7 @@ const addedSchema = z.object({
 });
 
 const addRoute = defineRoute('manage', {
+  operationId: 'addJobs',
   method: 'post',
   path: '/api/jobs',
   summary: 'Adds a job, or several in their order, all or none',
@@ -66,6 +67,7 @@ function verbRoute(verb: Exclude<VerbName, 'delete'>) {
   const body = z.strictObject({ ...optionFields(taken), ...(takesToken && { token: optional(tokenSchema) }) });
   const isUpdate = verb === 'update';
   return defineRoute('manage', {
+    operationId: `${verb}Job`,
     method: isUpdate ? 'patch' : 'post',
     path: isUpdate ? '/api/jobs/{id}' : `/api/jobs/{id}/${verb}`,
     summary,
@@ -75,6 +77,7 @@ function verbRoute(verb: Exclude<VerbName, 'delete'>) {
 }
 
 const deleteRoute = defineRoute('manage', {
+  operationId: 'deleteJob',
   method: 'delete',
   path: '/api/jobs/{id}',
   summary: verbOf('delete').summary,
@@ -83,6 +86,7 @@ const deleteRoute = defineRoute('manage', {
 });
 
 const kickRoute = defineRoute('manage', {
+  operationId: 'kickJobs',
   method: 'post',
   path: '/api/jobs/kick',
   summary: 'Kicks failed jobs with matching names, the earliest failures first; if none has failed, delayed ones',
@@ -118,6 +122,7 @@ const toldSchema = z.object({
 });
 
 const batchRoute = defineRoute('manage', {
+  operationId: 'changeJobs',
   method: 'post',
   path: '/api/jobs/batch',
   summary: 'Applies one verb to many jobs, each by itself: a refused job does not stop the others',

@@ -36,25 +36,27 @@ import { schemaOf, schemaOfField } from '../schema-of.ts';
 import { durationSchema, jsonBody, optional, optionalJsonBody, said } from './bodies.ts';
 
 /** @param what completes "removes" */
-function pruneRoute<const Path extends string>(path: Path, what: string) {
+function pruneRoute<const Path extends string>(operationId: string, path: Path, what: string) {
   const before = timeSchema.openapi({ example: '30d', description: 'Older than this' });
   const pruned = z.object({
     deleted: z.int(),
     more: z.boolean().openapi({ description: 'There are more: ask again' }),
   });
   return defineRoute('manage', {
-    ...{ method: 'delete', path, summary: `Removes ${what}` },
+    ...{ operationId, method: 'delete', path, summary: `Removes ${what}` },
     request: { query: z.strictObject({ before }) },
     responses: { 200: jsonResponse('The number', pruned) },
   });
 }
 
 const pruneJobsRoute = pruneRoute(
+  'pruneJobs',
   '/api/jobs',
   'jobs that ended before this time, with their runs, up to 10,000 at once; totals stay',
 );
 
 const pruneActivityRoute = pruneRoute(
+  'pruneActivity',
   '/api/activity',
   'stored events from before this time, up to 10,000 at once; the activity of jobs and runs that are kept stays',
 );
@@ -64,6 +66,7 @@ const patternParam = z.object({
 });
 
 const pauseRoute = defineRoute('manage', {
+  operationId: 'setPause',
   method: 'put',
   path: '/api/pauses/{pattern{.+}}',
   summary: 'Pauses a tier, a script, `queue`, jobs by name or pattern, or everything (`*`); replaces an earlier pause',
@@ -80,6 +83,7 @@ const pauseRoute = defineRoute('manage', {
 });
 
 const resumeRoute = defineRoute('manage', {
+  operationId: 'endPause',
   method: 'delete',
   path: '/api/pauses/{pattern{.+}}',
   summary: 'Ends a pause, if there is one',
@@ -96,6 +100,7 @@ const resumeRoute = defineRoute('manage', {
 });
 
 const muteRoute = defineRoute('manage', {
+  operationId: 'setMute',
   method: 'put',
   path: '/api/mutes/{pattern{.+}}',
   summary: 'Silences incidents of subjects with matching names for a while; replaces a mute of the same pattern',
@@ -111,6 +116,7 @@ const muteRoute = defineRoute('manage', {
 });
 
 const unmuteRoute = defineRoute('manage', {
+  operationId: 'endMute',
   method: 'delete',
   path: '/api/mutes/{pattern{.+}}',
   summary: 'Ends a mute, if there is one',
@@ -119,6 +125,7 @@ const unmuteRoute = defineRoute('manage', {
 });
 
 const acknowledgeRoute = defineRoute('manage', {
+  operationId: 'acknowledgeIncident',
   method: 'post',
   path: '/api/incidents/{id}/acknowledge',
   summary: 'Ends the daily reminders of an open incident; it may be acknowledged already',
@@ -127,6 +134,7 @@ const acknowledgeRoute = defineRoute('manage', {
 });
 
 const closeRoute = defineRoute('manage', {
+  operationId: 'closeIncident',
   method: 'post',
   path: '/api/incidents/{id}/close',
   summary: 'Ends an open incident; whoever was told of it is told once that it was closed',
@@ -135,6 +143,7 @@ const closeRoute = defineRoute('manage', {
 });
 
 const runRoute = defineRoute('manage', {
+  operationId: 'startRun',
   method: 'post',
   path: '/api/runs',
   summary: 'Starts a script now, as `npx folder-runner run` does, and does not wait for its end',

@@ -26,6 +26,7 @@ const claimsSchema = z.object({
 const MOST_AT_ONCE = 1_000;
 
 const manyRoute = defineRoute('manage', {
+  operationId: 'claimJobs',
   method: 'post',
   path: '/api/jobs/claim',
   summary: 'Claims jobs, or waits for one; if the caller disconnects, nothing is claimed',
@@ -46,6 +47,7 @@ const manyRoute = defineRoute('manage', {
 });
 
 const oneRoute = defineRoute('manage', {
+  operationId: 'claimJob',
   method: 'post',
   path: '/api/jobs/{id}/claim',
   summary: 'Claims this job; kicks it first if it is not due yet or has failed',

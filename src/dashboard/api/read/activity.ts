@@ -33,6 +33,7 @@ const toldActivityRecord = record('Activity', {
 });
 
 const activityView = view({
+  operationId: 'listActivity',
   path: '/api/activity',
   summary: 'What happened to jobs and workers',
   query: {
@@ -60,6 +61,7 @@ const activityView = view({
 const usualLengthsMs = { '1h': DAY_MS, '6h': 7 * DAY_MS, '12h': 14 * DAY_MS, '1d': 30 * DAY_MS, '1w': 182 * DAY_MS };
 
 const metricsView = view({
+  operationId: 'getMetrics',
   path: '/api/metrics/{period}',
   summary: 'Runs, times, CPU and workers by period, as `npx folder-runner metrics --json` prints them',
   params: { period: oneOf(periods).openapi('Period') },

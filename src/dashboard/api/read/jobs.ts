@@ -62,6 +62,7 @@ const jobQuery = {
 };
 
 const jobsView = view({
+  operationId: 'listJobs',
   path: '/api/jobs',
   summary: 'Jobs of the queue',
   query: jobQuery,
@@ -86,6 +87,7 @@ const dueCountRecord = record('JobCounts', {
 });
 
 const countsView = view({
+  operationId: 'countJobs',
   path: '/api/jobs/counts',
   summary: 'The number of jobs in each state, by name',
   query: patternQuery,
@@ -100,6 +102,7 @@ const countsView = view({
 });
 
 const totalsView = view({
+  operationId: 'totalJobs',
   path: '/api/jobs/totals',
   summary: 'What has happened to jobs of each name since the log began',
   query: patternQuery,
@@ -109,6 +112,7 @@ const totalsView = view({
 });
 
 const jobView = view({
+  operationId: 'getJob',
   path: '/api/jobs/{id}',
   summary: 'One job with its children, its runs and its activity',
   params: { id: idSchema },

@@ -13,6 +13,7 @@ import { type Api, defineRoute } from '../route.ts';
 import { view } from '../view.ts';
 
 const incidentsView = view({
+  operationId: 'listIncidents',
   path: '/api/incidents',
   summary: 'Current and past incidents, the newest first',
   query: {
@@ -34,6 +35,7 @@ const incidentsView = view({
 });
 
 const mutesView = view({
+  operationId: 'listMutes',
   path: '/api/mutes',
   summary: 'The mutes in force',
   says: 'Mutes',
@@ -44,6 +46,7 @@ const mutesView = view({
 });
 
 const pausesView = view({
+  operationId: 'listPauses',
   path: '/api/pauses',
   summary: 'The pauses in force',
   says: 'Pauses',
@@ -69,6 +72,7 @@ const healthRecord = record('Health', {
 });
 
 const healthView = view({
+  operationId: 'getHealth',
   path: '/api/health',
   summary: 'The findings of the health checks, as `npx folder-runner check --json` prints them',
   query: { code: wordsOf(checkCodes).optional() },
@@ -81,6 +85,7 @@ const healthView = view({
 export const monitorViews = [incidentsView, mutesView, pausesView, healthView];
 
 const prometheusRoute = defineRoute('read', {
+  operationId: 'getPrometheusMetrics',
   method: 'get',
   path: '/metrics',
   summary: 'All metrics for Prometheus, as `npx folder-runner metrics --prometheus` prints them',

@@ -7,6 +7,7 @@ import { view } from '../view.ts';
 export const WEEK_MS = 7 * 86_400_000;
 
 const overviewView = view({
+  operationId: 'getOverview',
   path: '/api/overview',
   summary: 'All scripts with their figures for a range of time, as `npx folder-runner report --json` prints them',
   query: { ...windowFields, tier: textSchema.optional() },
@@ -25,6 +26,7 @@ const problemRecord = record('Status', {
 });
 
 const statusView = view({
+  operationId: 'getStatus',
   path: '/api/status',
   summary: 'Incidents, running and waiting jobs, and pauses, as `npx folder-runner status --json` prints them',
   says: 'The status',

@@ -27,6 +27,7 @@ import { view } from '../view.ts';
 const zone = zoneField('times within sentences');
 
 const runsView = view({
+  operationId: 'listRuns',
   path: '/api/runs',
   summary: 'Runs of all scripts and handlers, the newest first',
   query: {
@@ -55,6 +56,7 @@ const runsView = view({
 });
 
 const runView = view({
+  operationId: 'getRun',
   path: '/api/runs/{id}',
   summary: 'One run, with its tries, the usual figures of its script, and the changes since that last succeeded',
   params: { id: idSchema },
@@ -69,6 +71,7 @@ export const runViews = [runsView, runView];
 const flag = z.enum(['true', 'false']);
 
 const outputRoute = defineRoute('read', {
+  operationId: 'getRunOutput',
   method: 'get',
   path: '/api/runs/{id}/output',
   summary: 'The output of a run, also while it runs',

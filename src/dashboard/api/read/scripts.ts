@@ -19,6 +19,7 @@ import { WEEK_MS } from './overview.ts';
 import { optionsField } from './settings.ts';
 
 const scriptsView = view({
+  operationId: 'listScripts',
   path: '/api/scripts',
   summary: 'Scripts and handlers with their figures for a range of time',
   query: {
@@ -63,6 +64,7 @@ const pageRecord = record('Script', {
 const MOST_VERSIONS = 100;
 
 const scriptView = view({
+  operationId: 'getScript',
   path: '/api/scripts/{name{.+}}',
   summary: 'One script or handler: its figures, its file, its usual values, and its versions',
   params: { name },
@@ -89,6 +91,7 @@ const scriptView = view({
 });
 
 const whyView = view({
+  operationId: 'explainScript',
   path: '/api/why/{name{.+}}',
   summary: 'Why a script did or did not run, and what to do about it, as `npx folder-runner why --json` prints it',
   params: { name },

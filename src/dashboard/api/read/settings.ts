@@ -136,6 +136,7 @@ const settingsRecord = record('Settings', {
 });
 
 const settingsView = view({
+  operationId: 'getSettings',
   path: '/api/settings',
   summary: 'The settings in force, without secrets: no values of variables, no addresses',
   says: 'The settings',

@@ -27,6 +27,7 @@ const tiersRecord = record(null, {
 });
 
 const tiersView = view({
+  operationId: 'listTiers',
   path: '/api/tiers',
   summary: 'The tiers of jobs/ with their scripts, and the ignored files with their reasons',
   says: 'The tiers',
@@ -45,6 +46,7 @@ const tiersView = view({
 });
 
 const tierView = view({
+  operationId: 'getTier',
   path: '/api/tiers/{tier}',
   summary: 'One tier with its scripts',
   params: { tier: textSchema },
@@ -72,6 +74,7 @@ const scheduleRecord = record('Schedule', {
 });
 
 const scheduleView = view({
+  operationId: 'getSchedule',
   path: '/api/schedule',
   summary: 'The next calls of each tier, and the next times of scripts and of jobs of the queue',
   query: {
@@ -97,6 +100,7 @@ const scheduleView = view({
 });
 
 const workersView = view({
+  operationId: 'listWorkers',
   path: '/api/workers',
   summary: 'Passes and workers of the queue, the newest first, and other programs that wait for jobs',
   query: {
