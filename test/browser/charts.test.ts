@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { cronPlace, runner, startCommand } from '../support/command.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
-import { lookAt, openPage } from '../support/web/browser.ts';
+import { keepScreenshot, lookAt, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
 import { type WrittenRun, writeLog } from '../support/written-log.ts';
 
@@ -222,4 +222,113 @@ test('metrics are charts of any time, of everything or one script; runs are list
   await page.getByText('7 runs').waitFor();
   await page.getByText('no answer').first().waitFor();
   await lookAt(page, 'runs');
+});
+
+/** Notes each text that a chart draws, with its place, from now on. */
+const noteTexts = `globalThis.drawn = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+  drawn.push({ text, x, y, canvas: [...document.querySelectorAll('canvas')].indexOf(this.canvas) });
+  return fillText.call(this, text, x, y);
+};`;
+
+test('the ticks of a chart tell true dates in each range, and each axis has two labels at least', async () => {
+  const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
+  await writeYear(root, 'daily/import-orders');
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/daily/import-orders`);
+  await legend(page).waitFor();
+  await page.evaluate(noteTexts);
+  const drawnAfter = async (act: () => Promise<void>) => {
+    await page.evaluate('drawn.length = 0');
+    await act();
+    await until('it is drawn', () => page.evaluate<boolean>('drawn.length > 4'));
+    return await page.evaluate<{ text: string; x: number; y: number; canvas: number }[]>('drawn');
+  };
+  for (const span of ['Year', '3 months', 'Week', 'Month']) {
+    const drawn = await drawnAfter(() => page.getByRole('button', { name: span, exact: true }).click());
+    // It may be drawn twice, in the same place.
+    const places = drawn.filter(({ canvas }) => canvas === 0).map(({ text, x, y }) => [`${text} ${x} ${y}`, text]);
+    const texts = [...new Map(places as [string, string][]).values()];
+    const dates = texts.filter((text) => /^\d{1,2} [A-Z][a-z]{2,3}$|^[A-Z][a-z]{2,3} \d{4}$/.test(text));
+    expect(dates.length, `${span}: ${texts}`).toBeGreaterThanOrEqual(2);
+    expect(texts.filter((text) => /^\d+(?:\.\d+)?(?:ms|s|m|h)/.test(text)).length, `${span}: ${texts}`).toBeGreaterThan(
+      0,
+    );
+    expect(new Set(dates).size, `${span}: ${dates}`).toBe(dates.length);
+  }
+});
+
+test('a tap reads a point, a second one opens it; what is told of it stays within the window', async () => {
+  const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
+  await writeYear(root, 'daily/import-orders');
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/daily/import-orders`, { size: 'phone' });
+  await legend(page).waitFor();
+  const plot = page.locator('.u-over').first();
+  await plot.scrollIntoViewIfNeeded();
+  const { width, height } = (await plot.boundingBox()) as Record<'width' | 'height', number>;
+  for (const part of [0.02, 0.5, 0.97]) {
+    await plot.tap({ position: { x: width * part, y: height / 2 } });
+    const tip = page.locator('.chart-tip:not(.hidden)').first();
+    await tip.waitFor();
+    const { x, width: wide } = (await tip.boundingBox()) as Record<'x' | 'width', number>;
+    expect(x).toBeGreaterThanOrEqual(0);
+    expect(x + wide).toBeLessThanOrEqual(390);
+    expect(page.url()).toContain('#/scripts/');
+  }
+  const told = await page.locator('.chart-tip:not(.hidden)').first().innerText();
+  await plot.tap({ position: { x: width * 0.97, y: height / 2 } });
+  await page.getByRole('heading', { name: /Run \d+/.exec(told)?.[0] as string }).waitFor();
+});
+
+test('the period that is not over is marked, in the chart and in its words', async () => {
+  const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
+  await writeYear(root, 'daily/import-orders');
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/metrics?since=30d`);
+  await page.getByRole('region', { name: /^Throughput/ }).focus();
+  await page.keyboard.press('ArrowLeft');
+  await page
+    .getByText(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d, so far$/)
+    .first()
+    .waitFor();
+  await page.keyboard.press('ArrowLeft');
+  await page
+    .getByText(/, so far$/)
+    .first()
+    .waitFor({ state: 'detached' });
+  await keepScreenshot(page, 'metrics-open-end');
+  // A table is as high as it is, and stretches no chart beside it.
+  const heights = () => page.locator('.small-charts figure').evaluateAll((all) => all.map((each) => each.clientHeight));
+  const [, before] = await heights();
+  await page.getByText('As a table').first().click();
+  await page
+    .getByText(/, so far$/)
+    .first()
+    .waitFor();
+  expect((await heights())[1]).toBe(before);
+});
+
+test('a printed page is light, has no buttons, shows all of a box, and its charts fit on the paper', async () => {
+  const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
+  await writeYear(root, 'daily/import-orders');
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/daily/import-orders`, { scheme: 'dark' });
+  await legend(page).waitFor();
+  await page.evaluate(
+    "addEventListener('beforeprint', () => { globalThis.printed = document.documentElement.dataset.scheme; })",
+  );
+  const pdf = await page.pdf({ format: 'A4' });
+  expect(await page.evaluate('printed')).toBe('light');
+  expect(await page.evaluate('document.documentElement.dataset.scheme')).toBeUndefined();
+  if (process.env.SCREENSHOTS) writeFileSync(join(process.env.SCREENSHOTS, 'printed.pdf'), pdf);
+  await page.emulateMedia({ media: 'print' });
+  await page.setViewportSize({ width: 700, height: 1000 });
+  expect(await page.locator('main :not(th) > button:visible').count()).toBe(0);
+  const edges = await page
+    .locator('.uplot canvas')
+    .evaluateAll((all) => all.map((each) => each.getBoundingClientRect().right));
+  expect(Math.max(...edges)).toBeLessThanOrEqual(700);
+  await keepScreenshot(page, 'printed');
 });

@@ -126,6 +126,7 @@ test('a tier is paused and resumed, a script runs now, an incident is acknowledg
   await told(page, 'Incidents of hourly/import are muted for 2 hours.');
   await button(page, /^Unmute hourly/).click();
   await told(page, 'hourly/import is unmuted.');
+  await page.locator('.toast').waitFor({ state: 'detached' });
   const events = ['paused', 'resumed', 'run-requested', 'incident-acknowledged', 'muted', 'unmuted'];
   expect(doneBy(root, me)).toEqual(events);
   await page.goto(`${url}#/activity`);

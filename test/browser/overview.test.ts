@@ -218,7 +218,9 @@ test('the list of scripts at a glance', async () => {
 test('a broken log, a lost server, and what comes back, are told as such', async () => {
   const { root, log } = await writeHistory({ passes: 2 });
   const { url, stop } = await startDashboard(root);
-  const page = await openPage(url, { expects: /503|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE/ });
+  const page = await openPage(url, {
+    expects: /503|ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE|ERR_INTERNET/,
+  });
   await page.getByText('Everything is well').waitFor();
   log.store.close();
   const { state } = log;
@@ -230,6 +232,12 @@ test('a broken log, a lost server, and what comes back, are told as such', async
   await lookAt(page, 'overview-broken');
   await stop();
   await page.getByText('reconnecting').waitFor();
+  // However many answers a page lacks, one sentence tells why.
+  await page.context().setOffline(true);
+  await page.getByText('No connection to the server').waitFor();
+  await page.getByRole('navigation').getByRole('link', { name: 'Scripts' }).click();
+  await page.getByText('Loading').first().waitFor();
+  expect(await page.locator('.notice').count()).toBe(1);
 });
 
 test('who must log in gives a token, or comes by the address that was printed', async () => {

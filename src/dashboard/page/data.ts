@@ -57,6 +57,9 @@ type Answer<P extends GetPath> = paths[P] extends {
   ? Body
   : never;
 
+/** Told once for the whole page, by the frame, while there is no connection. */
+export const UNREACHABLE = 'The server cannot be reached.';
+
 export interface Asked<Body> {
   readonly data: Body | null;
   /** Why there is no newer answer; null: there is. */
@@ -174,7 +177,7 @@ interface Round {
  */
 async function get<P extends GetPath>(path: P, init: object, { signal, before, now }: Round): Promise<Answer<P>> {
   const { data, error, response } = await client.GET(path, { ...init, signal } as never).catch(() => {
-    throw new Error('The server cannot be reached.');
+    throw new Error(UNREACHABLE);
   });
   if (error !== undefined) {
     throw new Error((error as { detail?: string }).detail || `The server answered ${response.status}.`);
@@ -208,7 +211,9 @@ function useAsked<Body>(
       setAsked(news);
     });
   }, [question]);
-  return asked.subject === subject ? asked : unasked;
+  if (asked.subject !== subject) return unasked;
+  const isToldByFrame = asked.problem === UNREACHABLE && connection.value !== 'online';
+  return isToldByFrame ? { ...asked, problem: null } : asked;
 }
 
 const unasked = { data: null, problem: null };

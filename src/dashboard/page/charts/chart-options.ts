@@ -38,6 +38,8 @@ export interface ChartSpec {
   readonly series: readonly ChartSeries[];
   readonly marks?: readonly Mark[];
   readonly events?: readonly ChartEvent[];
+  /** The last point stands for a period that is not over: what it has so far is drawn unlike the others. */
+  readonly isOpenEnded?: boolean;
   readonly range: TimeRange;
 }
 
@@ -55,30 +57,41 @@ interface Place {
   readonly group: string | undefined;
 }
 
+/** What is pointed with, the last time. */
+interface Pointer {
+  isFinger: boolean;
+}
+
 /** Options of uPlot; they read the spec again at each drawing. */
 export function chartOptions(spec: () => ChartSpec, listeners: ChartListeners, place: Place): uPlot.Options {
   const { series, unit } = spec();
   const { width, height, group } = place;
+  const pointer: Pointer = { isFinger: false };
   return {
     ...{ width, height, ms: 1, legend: { show: false }, padding: [14, 16, 0, 0] },
     scales: {
       x: { time: true, range: () => toPair(spec().range) },
-      y: { range: (_, __, max) => [0, max === null || max <= 0 ? 1 : max * 1.12] },
+      // At least one step of its unit, or the ground would be the only value with a label.
+      y: { range: (_, __, max) => [0, Math.max((max ?? 0) * 1.12, tickSteps[unit][0] as number)] },
     },
-    series: [{}, ...series.map((each, index) => seriesOptions(each, index))],
+    series: [{}, ...series.map((each, index) => seriesOptions(each, index, spec))],
     axes: axes(unit),
     cursor: {
       drag: { x: true, y: false, setScale: false },
       points: { size: 8 },
-      // Listened to together with the single click.
-      bind: { dblclick: () => null },
+      bind: {
+        // Listened to together with the single click.
+        dblclick: () => null,
+        // What a tap has pointed at stays.
+        mouseleave: (_, __, leave) => (event) => (pointer.isFinger ? null : leave(event)),
+      },
       ...(group === undefined ? {} : { sync: { key: group, setSeries: false } }),
     },
     hooks: {
-      draw: [(u) => drawEvents(u, spec()), (u) => drawMarks(u, spec())],
+      draw: [(u) => drawOpenEnd(u, spec()), (u) => drawEvents(u, spec()), (u) => drawMarks(u, spec())],
       setCursor: [(u) => listeners.point(u.cursor.idx ?? null, u.cursor.left ?? 0)],
       setSelect: [(u) => readSelection(u, listeners)],
-      ready: [(u) => listenToClicks(u, listeners)],
+      ready: [(u) => listenToClicks(u, listeners, pointer)],
     },
   };
 }
@@ -97,10 +110,11 @@ function colorOf({ root }: uPlot, name: string): string {
 /** Lines of one chart differ in more than their colour. */
 const dashes = [[], [7, 4], [2, 3]] as const;
 
-function seriesOptions({ label, color, look }: ChartSeries, index: number): uPlot.Series {
+function seriesOptions({ label, color, look }: ChartSeries, index: number, spec: () => ChartSpec): uPlot.Series {
   const stroke = (u: uPlot) => colorOf(u, color);
   const dash = [...(dashes[index] ?? [])];
-  const base: uPlot.Series = { label, stroke, width: 1.5, spanGaps: false, dash };
+  const gaps: uPlot.Series.GapsRefiner = (u, _, __, ___, found) => [...found, ...openGap(u, spec())];
+  const base: uPlot.Series = { label, stroke, width: 1.5, spanGaps: false, dash, gaps };
   if (look === 'dots') return { ...base, width: 1, points: { show: isSparse, size: 5, fill: stroke } };
   const fill = (u: uPlot) => `color-mix(in srgb, ${colorOf(u, color)} ${look === 'bars' ? 70 : 22}%, transparent)`;
   if (look === 'bars') return { ...base, width: 0, fill, points: { show: false }, paths: drawBars };
@@ -110,6 +124,13 @@ function seriesOptions({ label, color, look }: ChartSeries, index: number): uPlo
 /** Draws dots only where they do not touch one another. */
 function isSparse(u: uPlot, _series: number, from: number, until: number): boolean {
   return (until - from) * 5 < u.bbox.width / devicePixelRatio;
+}
+
+/** The line does not fall to what an unfinished period has so far: pixels from the last whole one on. */
+function openGap(u: uPlot, { times, isOpenEnded = false }: ChartSpec): [number, number][] {
+  const [from, until] = times.slice(-2);
+  if (!isOpenEnded || from === undefined || until === undefined) return [];
+  return [[u.valToPos(from, 'x', true), u.valToPos(until, 'x', true)]];
 }
 
 const drawBars = uPlot.paths.bars?.({ align: 1, size: [0.8, 40] }) as uPlot.Series.PathBuilder;
@@ -122,7 +143,7 @@ function axes(unit: TickUnit): uPlot.Axis[] {
     {
       ...look,
       ...lines,
-      space: 72,
+      space: (_, __, ___, ____, width) => Math.min(72, width / 4),
       size: (_, at) => (at?.some((text) => text?.includes('\n')) ? 46 : 32),
       values: (_, at, __, ___, step) => timeTicks(at, step),
     },
@@ -153,18 +174,71 @@ function readSelection(u: uPlot, { zoom }: ChartListeners): void {
 /** Longest time between the clicks of a double click. */
 const DOUBLE_MS = 300;
 
-/** One click opens a point, two show everything again. uPlot keeps those clicks back that end a drag. */
-function listenToClicks(u: uPlot, { open, zoom }: ChartListeners): void {
+/**
+ * One click opens a point, two show everything again. A finger cannot point without a tap: its first one reads a point,
+ * another one at that point opens it. uPlot keeps those clicks back that end a drag.
+ */
+function listenToClicks(u: uPlot, { open, zoom }: ChartListeners, pointer: Pointer): void {
   let clicked: ReturnType<typeof setTimeout> | undefined;
+  let read: number | null = null;
+  u.over.addEventListener('pointerover', ({ pointerType }) => {
+    pointer.isFinger = pointerType === 'touch';
+  });
   u.over.addEventListener('click', () => {
     clearTimeout(clicked);
     const { idx } = u.cursor;
-    if (typeof idx === 'number') clicked = setTimeout(() => open(idx), DOUBLE_MS);
+    if (typeof idx !== 'number') return;
+    if (!pointer.isFinger) clicked = setTimeout(() => open(idx), DOUBLE_MS);
+    else if (idx === read) open(idx);
+    read = pointer.isFinger ? idx : null;
   });
   u.over.addEventListener('dblclick', () => {
     clearTimeout(clicked);
-    zoom(null);
+    if (!pointer.isFinger) zoom(null);
   });
+}
+
+/** Hatches the period that is not over, and leads to what it has so far by dots. */
+function drawOpenEnd(u: uPlot, spec: ChartSpec): void {
+  const { times, series, isOpenEnded = false, range } = spec;
+  const begun = times.at(-1);
+  if (!isOpenEnded || begun === undefined || begun > range.untilMs) return;
+  const { ctx, bbox } = u;
+  const scale = devicePixelRatio;
+  const bottom = bbox.top + bbox.height;
+  const left = Math.max(bbox.left, u.valToPos(begun, 'x', true));
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, bbox.top, bbox.left + bbox.width - left, bbox.height);
+  ctx.clip();
+  ctx.strokeStyle = colorOf(u, '--frame');
+  ctx.lineWidth = scale / 2;
+  ctx.beginPath();
+  for (let x = left - bbox.height; x < bbox.left + bbox.width; x += 7 * scale) {
+    ctx.moveTo(x, bottom);
+    ctx.lineTo(x + bbox.height, bbox.top);
+  }
+  ctx.stroke();
+  ctx.restore();
+  for (const each of series) drawLastPart(u, each, times);
+}
+
+function drawLastPart(u: uPlot, { look, color, values }: ChartSeries, times: readonly number[]): void {
+  const points = [-2, -1].map((at) => [times.at(at), values.at(at) ?? null] as const);
+  if (look === 'bars' || points.some(([at, value]) => at === undefined || value === null)) return;
+  const { ctx, bbox } = u;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.strokeStyle = colorOf(u, color);
+  ctx.setLineDash([2 * devicePixelRatio, 4 * devicePixelRatio]);
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  ctx.beginPath();
+  for (const [at, value] of points)
+    ctx.lineTo(u.valToPos(at as number, 'x', true), u.valToPos(value as number, 'y', true));
+  ctx.stroke();
+  ctx.restore();
 }
 
 /** A line from top to bottom; its label where there is room for it. */

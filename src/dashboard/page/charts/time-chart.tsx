@@ -26,7 +26,7 @@ interface Pointed {
 
 /**
  * A chart over time. Dragging over a part shows it alone, a double click everything; arrow keys go from point to
- * point, Enter opens one.
+ * point, Enter opens one. A tap reads a point, a second one opens it.
  */
 export function TimeChart(props: TimeChartProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -54,11 +54,14 @@ export function TimeChart(props: TimeChartProps) {
   );
 }
 
-/** Beside the cursor, on that side where there is room. */
+const TIP_WIDTH = 220;
+
+/** Beside the cursor, on that side where there is room, and never outside of the chart. */
 function tipLeft(left: number, place: HTMLElement | null): number {
   const axis = 64;
   const room = place?.clientWidth ?? 0;
-  return left > room / 2 ? Math.max(0, axis + left - 236) : axis + left + 16;
+  const beside = left > room / 2 ? axis + left - TIP_WIDTH - 16 : axis + left + 16;
+  return Math.max(0, Math.min(beside, room - TIP_WIDTH));
 }
 
 /** One uPlot for as long as the chart has these series; what else changes is drawn into it. */

@@ -3,6 +3,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Asked } from '../data.ts';
 import { moves } from '../router.ts';
 import { Icon, type Tone } from './state.tsx';
+import { Sentences, Words } from './text.tsx';
 
 interface PageProps {
   /** Its heading, and the title of the window. */
@@ -125,7 +126,9 @@ interface NoticeProps {
 export function Empty({ title, children }: NoticeProps) {
   return (
     <div class="notice">
-      <p class="notice-title">{title}</p>
+      <p class="notice-title">
+        <Words text={title} />
+      </p>
       {children}
     </div>
   );
@@ -136,8 +139,10 @@ export function Notice({ tone, title, children }: NoticeProps & { readonly tone:
   return (
     <div class={`notice ${tone}`} role={tone === 'bad' ? 'alert' : 'status'}>
       <p class="notice-title">
-        <Icon name={tone === 'bad' ? 'incidents' : tone === 'warning' ? 'warning' : 'unknown'} />
-        {title}
+        <Icon name={tone === 'bad' ? 'incidents' : tone} />
+        <span>
+          <Sentences text={title} />
+        </span>
       </p>
       {children}
     </div>
@@ -164,7 +169,9 @@ export function Answered<Body>({ asked: { data, problem }, children }: AnsweredP
     <>
       {problem !== null && (
         <Notice tone="bad" title={data === null ? 'This could not be read' : 'What you see may be out of date'}>
-          <p>{problem}</p>
+          <p>
+            <Words text={problem} />
+          </p>
         </Notice>
       )}
       {data === null ? problem === null && <Loading /> : children(data)}

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { printableLine } from '../../../system/base/text.ts';
 import { hrefOf } from '../router.ts';
 import { Time } from './time.tsx';
@@ -14,6 +14,16 @@ export function Words({ text }: { readonly text: string }) {
   // A backtick without another is a letter.
   if (parts.length % 2 === 0) return <bdi>{withTimes(printableLine(text))}</bdi>;
   return <bdi>{parts.map((part, index) => (index % 2 === 1 ? <code key={part}>{part}</code> : withTimes(part)))}</bdi>;
+}
+
+/** Sentences of the runner, each on a line of its own. */
+export function Sentences({ text }: { readonly text: string }) {
+  return text.split('\n').map((line, index) => (
+    <Fragment key={index}>
+      {index > 0 && <br />}
+      <Words text={line} />
+    </Fragment>
+  ));
 }
 
 /** The log has them in UTC. */

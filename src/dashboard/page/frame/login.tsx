@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
 import { Page } from '../components/page.tsx';
-import { client, isStatic } from '../data.ts';
+import { client, isStatic, UNREACHABLE } from '../data.ts';
 
 /** Whether the server has refused to answer without a credential. */
 export const isLoginNeeded = signal(false);
@@ -23,7 +23,7 @@ async function logIn(token: string): Promise<boolean> {
     const { error } = await client.POST('/api/session', { body: { token } });
     refused.value = error === undefined ? null : (error.detail ?? 'The server refused it.');
   } catch {
-    refused.value = 'The server cannot be reached.';
+    refused.value = UNREACHABLE;
   }
   return refused.value === null;
 }

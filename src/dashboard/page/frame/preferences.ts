@@ -11,11 +11,19 @@ const SCHEME = 'runner.scheme';
 export const scheme = signal<Scheme>(schemes.find((known) => known === recall(SCHEME)) ?? 'auto');
 
 effect(() => {
-  const { dataset } = document.documentElement;
-  if (scheme.value === 'auto') delete dataset.scheme;
-  else dataset.scheme = scheme.value;
+  wear(scheme.value);
   keep(SCHEME, scheme.value);
 });
+
+// Paper is white.
+addEventListener('beforeprint', () => wear('light'));
+addEventListener('afterprint', () => wear(scheme.peek()));
+
+function wear(worn: Scheme): void {
+  const { dataset } = document.documentElement;
+  if (worn === 'auto') delete dataset.scheme;
+  else dataset.scheme = worn;
+}
 
 /** Browsers refuse storage in private windows, of files, and where their owner says so: then nothing is kept. */
 function recall(key: string): string | null {

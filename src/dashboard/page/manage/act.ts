@@ -1,5 +1,5 @@
 import { tell } from '../components/toast.tsx';
-import { changes } from '../data.ts';
+import { changes, UNREACHABLE } from '../data.ts';
 
 /** The server's messages about fields of the request, by field name. */
 type FieldProblems = Readonly<Record<string, string>>;
@@ -30,10 +30,7 @@ export class Refused extends Error {
  * @throws {Refused}
  */
 export async function written<Body>(sent: Promise<{ data?: Body; error?: unknown }>): Promise<Body> {
-  const { data, error } = await sent.catch(() => ({
-    data: undefined,
-    error: { detail: 'The server cannot be reached.' },
-  }));
+  const { data, error } = await sent.catch(() => ({ data: undefined, error: { detail: UNREACHABLE } }));
   if (error !== undefined) throw new Refused(error);
   changes.value += 1;
   return data as Body;

@@ -3,7 +3,7 @@ import { withInstants } from '../../../system/base/text.ts';
 import type { components } from '../../client/paths.ts';
 import { Listed, SinceChoice } from '../components/fields.tsx';
 import { Empty, Page } from '../components/page.tsx';
-import { Name, RunLink, ScriptLink } from '../components/text.tsx';
+import { Name, RunLink, ScriptLink, Words } from '../components/text.tsx';
 import { formatShort, serverNow, Time } from '../components/time.tsx';
 import { useList } from '../data.ts';
 import { hrefOf, place } from '../router.ts';
@@ -60,7 +60,11 @@ export function Happenings({ items, isOfOne = false }: HappeningsProps) {
               </span>
             )}
             {each.detail !== null && <span class="small quiet detail">{detailOf(each)}</span>}
-            {each.warning !== null && <span class="small warning-line">warning: {each.warning}</span>}
+            {each.warning !== null && (
+              <span class="small warning-line">
+                warning: <Words text={each.warning} />
+              </span>
+            )}
           </span>
         </li>
       ))}

@@ -5,9 +5,10 @@ import type { ChartSeries, ChartSpec, TickUnit, TimeRange } from '../charts/char
 import { TimeChart } from '../charts/time-chart.tsx';
 import { Choice, SpanButtons, type TimeSpan, timeSpans } from '../components/fields.tsx';
 import { Answered, Empty, FigureItem, FigureList, Page, Section, Unfolded } from '../components/page.tsx';
+import { toneOfState } from '../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../components/table.tsx';
 import { ScriptLink } from '../components/text.tsx';
-import { writeInstant } from '../components/time.tsx';
+import { serverNow, writeInstant } from '../components/time.tsx';
 import { useQuery } from '../data.ts';
 import { place, setQuery } from '../router.ts';
 import { stateKeys, sumOf } from './queue/counts.tsx';
@@ -108,6 +109,9 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
   const [zoom, setZoom] = useState<TimeRange | null>(null);
   const { times, plots } = useMemo(() => plotAll(metrics, of, lengthMs), [metrics, of, lengthMs]);
   const whole = { fromMs: Date.parse(metrics.since ?? ''), untilMs: Date.parse(metrics.until ?? '') };
+  const isOpenEnded = whole.untilMs > serverNow.peek();
+  const nameOf = (index: number) =>
+    `${writeInstant(times[index] as number)}${isOpenEnded && index === times.length - 1 ? ', so far' : ''}`;
   return (
     <Section
       title={zoom === null ? 'Over time' : 'A part of the time'}
@@ -129,15 +133,12 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
             </figcaption>
             <TimeChart
               label={`${title}: ${what}`}
-              {...{ unit, times, series }}
+              {...{ unit, times, series, isOpenEnded }}
               {...{ range: zoom ?? whole, group: 'metrics', height: 160 }}
-              describe={(index) => [
-                writeInstant(times[index] as number),
-                ...series.map((each) => say(each, unit, index)),
-              ]}
+              describe={(index) => [nameOf(index), ...series.map((each) => say(each, unit, index))]}
               onZoom={setZoom}
             />
-            <Values {...{ title, what, unit, series, times }} />
+            <Values {...{ title, unit, series, times, nameOf }} />
           </figure>
         ))}
       </div>
@@ -145,11 +146,16 @@ function Charts({ metrics, of, lengthMs }: ToldProps) {
   );
 }
 
+interface ValuesProps extends Omit<Plot, 'what'>, Pick<ChartSpec, 'times'> {
+  /** When a period began, and whether it is over. */
+  readonly nameOf: (index: number) => string;
+}
+
 /** The same for those who read rather than look, the newest first. */
-function Values({ title, unit, series, times }: Plot & Pick<ChartSpec, 'times'>) {
+function Values({ title, unit, series, times, nameOf }: ValuesProps) {
   const from: TableColumn<number> = {
     ...{ title: 'From', onPhone: 'title' },
-    cell: (index) => writeInstant(times[index] as number),
+    cell: nameOf,
     sortBy: (index) => index,
   };
   const columns = [
@@ -202,7 +208,7 @@ function JobStates() {
             <tr key={state}>
               <th scope="row">{state}</th>
               <td>
-                <meter min={0} max={most} value={count} aria-hidden="true" />
+                <meter class={toneOfState(state)} min={0} max={most} value={count} aria-hidden="true" />
               </td>
               <td class="number">{formatCount(count)}</td>
             </tr>

@@ -176,7 +176,12 @@ const runColumns: readonly TableColumn<Story['runs'][number]>[] = [
 
 function RunsOfJob({ runs }: { readonly runs: Story['runs'] }) {
   if (runs.length === 0) return null;
-  const reasonOf = ({ reason }: Story['runs'][number]) => reason && <span class="small quiet">{reason}</span>;
+  const reasonOf = ({ reason }: Story['runs'][number]) =>
+    reason && (
+      <span class="small quiet">
+        <Words text={reason} />
+      </span>
+    );
   return (
     <Section title="Runs">
       <Table

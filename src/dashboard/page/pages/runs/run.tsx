@@ -3,7 +3,7 @@ import { countOf, formatBytes, formatDuration, formatNumber } from '../../../../
 import { printable } from '../../../../system/base/text.ts';
 import { Answered, Facts, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, toneOfState } from '../../components/state.tsx';
-import { RunLink, ScriptLink } from '../../components/text.tsx';
+import { RunLink, ScriptLink, Sentences } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
 import { hrefOf } from '../../router.ts';
@@ -67,11 +67,19 @@ function Ending({ run }: { readonly run: ShownRun }) {
     <>
       {said !== null && tone === 'bad' && (
         <Notice tone="bad" title={said}>
-          {run.reason !== null && hasMore(run, run.reason) && <p>{run.reason}</p>}
+          {run.reason !== null && hasMore(run, run.reason) && (
+            <p>
+              <Sentences text={run.reason} />
+            </p>
+          )}
           {run.changeText !== null && <p>{run.changeText}</p>}
         </Notice>
       )}
-      {said !== null && tone !== 'bad' && <p>{said}</p>}
+      {said !== null && tone !== 'bad' && (
+        <p>
+          <Sentences text={said} />
+        </p>
+      )}
       {run.unusual.length > 0 && (
         <Notice tone="warning" title="It was unlike the runs before it">
           <ul>

@@ -4,7 +4,7 @@ import { Choice, Listed, SearchField, SinceChoice } from '../../components/field
 import { Empty, Page } from '../../components/page.tsx';
 import { FAILED, RunOutcome, runOutcomes, wordsOfState } from '../../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
-import { RunLink, ScriptLink } from '../../components/text.tsx';
+import { RunLink, ScriptLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useList } from '../../data.ts';
 import { place, setQuery } from '../../router.ts';
@@ -100,5 +100,10 @@ export function cpuOf({ userCpuMs, systemCpuMs }: Run): number | null {
 /** Why it failed, or in what it was unusual. */
 function noteOf({ summary, unusual, warning }: Run) {
   const notes = [summary, ...unusual, warning].filter((note): note is string => Boolean(note));
-  return notes.length === 0 ? null : <span class="quiet small">{notes.join(' · ')}</span>;
+  if (notes.length === 0) return null;
+  return (
+    <span class="quiet small">
+      <Words text={notes.join('\n').replaceAll('\n', ' · ')} />
+    </span>
+  );
 }

@@ -60,7 +60,7 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
       {script.incidents.map((incident) => (
         <Notice key={incident.id} tone={toneOfState(incident.grade)} title={incident.error ?? incident.code}>
           <p>
-            {incident.hint} Since <Time at={incident.openedAt} />
+            {incident.hint !== null && <Words text={incident.hint} />} Since <Time at={incident.openedAt} />
             {incident.acknowledgedAt !== null && ', acknowledged'}.{' '}
             {incident.lastRun !== null && <RunLink id={incident.lastRun} />}
           </p>
@@ -217,7 +217,9 @@ function WhySection({ script }: { readonly script: string }) {
       <Answered asked={asked}>
         {({ conclusion, findings }) => (
           <>
-            <p>{conclusion}</p>
+            <p>
+              <Words text={conclusion} />
+            </p>
             <Findings findings={findings.filter(({ verdict }) => verdict !== 'fine')} />
             <details>
               <summary>All that was looked at</summary>
@@ -240,7 +242,7 @@ function Findings({ findings }: FindingsProps) {
     <ul class="findings">
       {findings.map(({ topic, verdict, text, cure }) => (
         <li key={`${topic} ${text}`}>
-          <State state={verdict} tone={tones[verdict] ?? 'unknown'} word={topic} /> <span>{text}</span>
+          <State state={verdict} tone={tones[verdict] ?? 'unknown'} word={topic} /> <Words text={text} />
           {cure !== null && (
             <span class="quiet">
               {' '}
