@@ -16,6 +16,14 @@ import { asActor, openQueueLog } from './log.ts';
 import { pause, pauseNameOf, pauseOf, resume } from './pauses.ts';
 import { type JsonReader, readJob, recordActor, type VerbSession } from './read/jobs.ts';
 import { countJobs, listJobs, listOptions, totalJobs } from './read/list.ts';
+import {
+  type ChangedOfMany,
+  type ChangePlan,
+  changeMany,
+  type JobSelection,
+  planChange,
+  selectStep,
+} from './settle/many.ts';
 import { createPolicies } from './settle/retry-policy.ts';
 import {
   applyVerb,
@@ -58,6 +66,12 @@ export async function buildQueue(
 export interface VerbQueue extends Queue {
   /** Returns what the method of that name does. */
   apply(verb: VerbName, job: JobRef, options?: object): Promise<unknown>;
+  /** Applies the verb to each of these jobs: a refused one does not stop the others. */
+  applyToMany(verb: VerbName, ids: readonly number[], options?: object): Promise<ChangedOfMany[]>;
+  /** The next jobs of a selection, by number. */
+  selectStep(selection: JobSelection): Promise<{ readonly ids: readonly number[]; readonly next: number | null }>;
+  /** What the verb would do to the selected jobs. */
+  planChange(verb: VerbName, selection: JobSelection): Promise<ChangePlan>;
 }
 
 /** One open log for many callers; each change is recorded with its caller. */
@@ -129,12 +143,16 @@ function createQueue(parts: QueueParts): VerbQueue {
     removeOutput(state, archive.unnamed);
     return result;
   };
-  const apply = async (name: VerbName, job: JobRef, given: object = {}): Promise<unknown> => {
+  const applyToAll = async (name: VerbName, jobs: readonly JobRef[], given: object): Promise<unknown> => {
     const handlerPolicy = Object(given).mayRetry === true ? await parts.policies() : null;
-    return await change((session, context) =>
-      applyVerb(session, verbOf(name), job, given, { ...context, handlerPolicy }),
-    );
+    return await change(async (session, context) => {
+      let result: unknown;
+      for (const job of jobs)
+        result = await applyVerb(session, verbOf(name), job, given, { ...context, handlerPolicy });
+      return result;
+    });
   };
+  const apply = (name: VerbName, job: JobRef, given: object = {}) => applyToAll(name, [job], given);
   const addUnique = async <Data>(name: string, data?: Data, options: JobOptions = {}): Promise<AddedJob> => {
     const [added] = await addAll(parts, [{ ...options, name, ...(data !== undefined && { data }) }]);
     return added as AddedJob;
@@ -152,6 +170,9 @@ function createQueue(parts: QueueParts): VerbQueue {
       (await claimJobForCaller(parts, id, options)) as ClaimedJob<Data>,
     ...verbMethods(apply),
     apply,
+    applyToMany: (verb, ids, given = {}) => changeMany(verb, ids, given, (jobs) => applyToAll(verb, jobs, given)),
+    selectStep: (selection) => log.ask((store) => selectStep(store, selection, parts.now())),
+    planChange: (verb, selection) => log.ask((store) => planChange(store, verb, selection, parts.now())),
     kickMany: (patterns, count) => change((session, context) => kickJobs(session, patterns, count, context)),
     requeue: (ids, options = {}) => change((session, context) => requeueJobs(session, ids, options, context)),
     ...readingVerbs(parts),

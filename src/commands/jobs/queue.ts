@@ -137,21 +137,3 @@ function describeAdded(ids: readonly number[]): string {
   const which = ids.length === 1 ? String(first) : `${first} to ${last}`;
   return `Added ${countOf(ids.length, 'job')}: ${which}.`;
 }
-
-/** `runner kick`: queues failed jobs again. */
-export async function kick(
-  context: CommandContext,
-  { pattern: patterns, count = Number.MAX_SAFE_INTEGER, root, json }: Given<'kick'>,
-): Promise<void> {
-  const kicked = await withQueue(context, root, (queue) => queue.kickMany(patterns, count));
-  const told = json
-    ? JSON.stringify({ kicked })
-    : `Kicked ${countOf(kicked, 'job')}${kicked === 0 ? hintFor(patterns) : '.'}`;
-  context.stdout.write(`${told}\n`);
-}
-
-/** All other verbs take numbers. */
-function hintFor(patterns: readonly string[]): string {
-  const id = patterns.find((pattern) => /^\d+$/.test(pattern));
-  return id === undefined ? '.' : `; \`npx folder-runner job ${id} kick\` kicks the job of that number.`;
-}

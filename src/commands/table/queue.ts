@@ -262,7 +262,15 @@ Exit codes: 0 a job was claimed, 1 there was none (nothing is printed), 2 usage 
     about: 'queue failed jobs with these names again',
     args: { '<pattern...>': { about: 'names: mail/welcome, or a pattern such as "mail/*"', completes: 'handlers' } },
     options: {
-      '--count <n>': { about: 'maximum number of jobs (default: all)', read: readCount },
+      '--count <n>': {
+        about: 'maximum number of jobs (default: all)',
+        read: readCount,
+        conflicts: ['since', 'until', 'search', 'dryRun'],
+      },
+      '--since <time>': 'only jobs added since then: 12h, yesterday, "last night", 2026-11-01',
+      '--until <time>': 'only jobs added before then; a day is included',
+      '--search <text>': 'only jobs with this text in their data, result or reason',
+      '--dry-run': 'only show how many jobs it would be, by the reasons of their failures',
       '--json': 'as JSON',
     },
     help: `
@@ -273,9 +281,13 @@ Examples:
   runner kick 'mail/*'              all matching jobs that have failed
   runner kick mail/welcome --count 10
   runner kick '*' --json            {"kicked":3}
+  runner kick 'mail/*' --since today --dry-run
+                                    how many of today's jobs have failed, and why
+  runner kick '*' --search 'SMTP 421'
+                                    only jobs that failed with these words
 
 \`npx folder-runner job <id> kick\` kicks one job.`,
-    load: async () => (await import('../jobs/queue.ts')).kick,
+    load: async () => (await import('../jobs/kick.ts')).kick,
   },
   import: {
     about: 'import the jobs of LaterJob or Bedrock::Jobs',

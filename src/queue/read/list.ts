@@ -76,7 +76,8 @@ export interface SearchOptions extends Omit<Listed, 'order'> {
   readonly isLate: () => boolean;
 }
 
-const MOST_SEARCHED = 100_000;
+/** The jobs that one search looks at. */
+export const MOST_SEARCHED = 100_000;
 
 /** Finds jobs that contain a text. It reads each job, so it stops after a while, or after 100,000, and says where. */
 export async function searchJobs(
@@ -86,15 +87,21 @@ export async function searchJobs(
   read?: JsonReader,
 ): Promise<JobsFound> {
   const filter = { ...readFilter(options, at), order, limit, at };
-  const { rows, looked, last } = await jobListsOf(session.statements).search(filter, {
-    text,
-    most: MOST_SEARCHED,
-    isLate,
-  });
-  return { jobs: await toListedJobs(session, rows, read), looked, last };
+  const lists = jobListsOf(session.statements);
+  const { ids, looked, last } = await lists.search(filter, { text, most: MOST_SEARCHED, isLate });
+  const rows = new Map((await lists.listById(ids)).map((row) => [row.id, row]));
+  const found = ids.flatMap((id) => rows.get(id) ?? []);
+  return { jobs: await toListedJobs(session, found, read), looked, last };
 }
 
-function readFilter(options: Listed, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
+/** The number of jobs that filters choose. */
+export async function countMatching(session: StoreSession, options: Listed, at: number): Promise<number> {
+  const filter = { ...readFilter(options, at), order: 'any', limit: Number.MAX_SAFE_INTEGER, at } as const;
+  return await jobListsOf(session.statements).total(filter);
+}
+
+/** The filters of a list, as the log is asked for them. */
+export function readFilter(options: Listed, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
   const { due, pattern, parent, before, after } = options;
   const readId = (id: number | undefined) => (id === undefined ? undefined : readJobId(id));
   const readTime = (field: 'since' | 'until', when = options[field]) =>

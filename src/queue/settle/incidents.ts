@@ -77,9 +77,14 @@ type Failure = Pick<
  */
 export function fingerprintOf(run: Failure): string {
   const { outcome, exit_code, signal, error_name, error_message, output } = run;
-  const said = error_message === null ? lastLineOf(output ?? '') : (error_message.trim().split('\n', 1)[0] ?? '');
-  const parts = [outcome, exit_code, signal, error_name, normalize(said)];
+  const cause = error_message === null ? normalize(lastLineOf(output ?? '')) : causeOf(error_message);
+  const parts = [outcome, exit_code, signal, error_name, cause];
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12);
+}
+
+/** What a message says apart from the values in it, by its first line. */
+export function causeOf(message: string): string {
+  return normalize(message.trim().split('\n', 1)[0] ?? '');
 }
 
 function lastLineOf(output: string): string {

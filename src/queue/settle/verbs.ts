@@ -353,7 +353,7 @@ export type VerbMethods = {
 };
 
 /** The verbs that the queue takes for a job now and that change something, as far as the job itself tells. */
-export function verbsFor({ state, runAt, parent }: Job, at: number): VerbName[] {
+export function verbsFor({ state, runAt, parent }: Pick<Job, 'state' | 'runAt' | 'parent'>, at: number): VerbName[] {
   // A claimed job runs already, or in a moment.
   const job = { state: state === 'claimed' ? 'running' : state, run_at: runAt.getTime() } as const;
   const waitsForChildren = state === 'paused' && parent === null;

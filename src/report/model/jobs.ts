@@ -110,6 +110,16 @@ export const jobTotalsRecord = record('JobTotals', {
   kicked: shown.integer,
 });
 
+/** What a change of many jobs would do: `runner kick --dry-run --json`. */
+export const changePlanRecord = record('ChangePlan', {
+  jobs: shown.integer.about('How many jobs the verb takes'),
+  refused: shown.integer.about('How many of the chosen jobs it would refuse'),
+  last: shown.integer.orNull.about('The highest number among the chosen jobs; null: there is none'),
+  causes: shown
+    .list(field.one(record(null, { reason: quoting.orNull, jobs: shown.integer })))
+    .about('Why the jobs are in their state, as one of them tells it; the 20 most frequent causes'),
+});
+
 /** Jobs of the queue, in the order asked for. */
 export interface JobList {
   readonly jobs: readonly ListedJob[];

@@ -57,10 +57,10 @@ function parseInstant(option: string, text: string, nowMs: number): MeantTime {
 
 /** The notation of a time, for messages. */
 export const EXPECTED_TIME =
-  'a duration back from now such as 7d or 12h, a day such as yesterday or monday, ' +
+  'a duration back from now such as 7d or 12h, a day such as yesterday or monday, last night, ' +
   'or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00"';
 
-/** From when to when a text's time goes, which only of a day is not the same; null: it is no time. */
+/** From when to when a text's time goes, which only of a day or a night is not the same; null: it is no time. */
 export function readTimeSpan(text: string, nowMs: number): MeantTime | null {
   const durationMs = parseDurationMs(text.trim());
   if (durationMs === null) return readLocalTime(text, nowMs, 'past');

@@ -22,7 +22,8 @@ export interface JobFilter {
   /** Those that were added from `since` on, and before `until`. */
   readonly since?: number | undefined;
   readonly until?: number | undefined;
-  readonly order: 'newest' | 'oldest' | 'next' | 'soonest';
+  /** `any`: by whatever index finds them soonest, where all are only counted. */
+  readonly order: 'newest' | 'oldest' | 'next' | 'soonest' | 'any';
   readonly limit: number;
   /** How many rows to skip first. Default 0. */
   readonly offset?: number | undefined;
@@ -38,12 +39,24 @@ interface JobSearch {
   readonly isLate: () => boolean;
 }
 
-interface FoundJobs {
-  readonly rows: readonly ListedJobRow[];
+interface FoundIds {
+  readonly ids: readonly number[];
   /** How many jobs were looked at. */
   readonly looked: number;
   /** The last one of these, from which a search goes on; null: there is no further one. */
   readonly last: number | null;
+}
+
+/** Jobs that a verb and a reader treat alike. */
+export interface AlikeRow {
+  readonly state: JobState;
+  readonly is_later: number;
+  readonly is_child: number;
+  /** The beginning of the reason that the log has for their state. */
+  readonly reason: string | null;
+  readonly jobs: number;
+  /** The highest number of them. */
+  readonly last: number;
 }
 
 export interface JobCountRow {
@@ -81,9 +94,26 @@ export function jobListsOf(db: Statements) {
       const text = `select ${listedJob} from jobs where tier is null and ${isIn('id')} order by id`;
       return ids.length === 0 ? [] : await db.all<ListedJobRow>(text, [ids]);
     },
-    /** Jobs of the list, by number, that contain a text. It reads rows one after another, so it can stop in time. */
+    /** Jobs of the list that contain a text, in its order. It reads rows one after another, so it can stop in time. */
     search: (filter: JobFilter & { readonly order: 'newest' | 'oldest' }, wanted: JobSearch) =>
       search(db, filter, wanted),
+    /** The number of jobs that the list has without its limit. */
+    total: async (filter: JobFilter) => {
+      const { ids, values } = await selectIds(db, filter);
+      return (await db.first<{ jobs: number }>(`select count(*) as jobs from (${ids}) as found`, values))?.jobs ?? 0;
+    },
+    /** The numbers of the list's jobs, in its order. */
+    ids: async (filter: JobFilter & { readonly order: 'newest' | 'oldest' }) => {
+      const { ids, values } = await selectIds(db, filter);
+      const text = `select found_id as id from (${ids}) as found order by ${byFound[filter.order]} limit ?`;
+      return (await db.all<{ id: number }>(text, [...values, filter.limit])).map(({ id }) => id);
+    },
+    /** Counts the list's jobs, or those of these numbers, by state and reason. */
+    alike: async (wanted: JobFilter | readonly number[], at: number) => {
+      if (isIds(wanted)) return wanted.length === 0 ? [] : await alike(db, `jobs where ${isIn('id')}`, at, [wanted]);
+      const { ids, values } = await selectIds(db, wanted);
+      return await alike(db, `(${ids}) as found join jobs on jobs.id = found.found_id`, at, values);
+    },
     /** By name and state; what waits also by whether it is due at `at`. */
     count: (patterns: readonly string[], at: number) => count(db, fits('name', patterns), at),
     /** Counts of events of each handler's jobs since the log began, by name, including jobs that are gone. */
@@ -119,7 +149,9 @@ export function jobListsOf(db: Statements) {
 }
 
 const ordersOf = (dialect: Dialect) =>
-  ({ newest: 'id desc', oldest: 'id', next: nextFirst(dialect), soonest: 'run_at, id' }) as const;
+  ({ newest: 'id desc', oldest: 'id', next: nextFirst(dialect), soonest: 'run_at, id', any: 'id' }) as const;
+
+const byFound = { newest: 'found_id desc', oldest: 'found_id' } as const;
 
 /** Up to this many jobs, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
@@ -235,14 +267,12 @@ const texts = `id, ${searched
  * Looks through jobs part by part, sizes first, so that no part takes long. A search by `like` in the log takes time in
  * proportion to the length of the text times the length of the needle.
  */
-async function search(db: Statements, filter: JobFilter, { text, most, isLate }: JobSearch): Promise<FoundJobs> {
-  const { ids: selected, values } = await selectIds(db, { ...filter, limit: most });
-  const order = filter.order === 'oldest' ? 'found_id' : 'found_id desc';
-  const found = await db.all<{ id: number }>(
-    `select found_id as id from (${selected}) as found order by ${order}`,
-    values,
-  );
-  const ids = found.map(({ id }) => id);
+async function search(
+  db: Statements,
+  filter: JobFilter & { readonly order: 'newest' | 'oldest' },
+  { text, most, isLate }: JobSearch,
+): Promise<FoundIds> {
+  const ids = await jobListsOf(db).ids({ ...filter, limit: most });
   const read = async <Row extends { readonly id: number }>(what: string, some: readonly number[]) => {
     const selecting = `select ${what} from jobs where ${db.dialect.isIn('id')}`;
     const rows = some.length === 0 ? [] : await db.all<Row>(selecting, [some]);
@@ -266,13 +296,31 @@ async function search(db: Statements, filter: JobFilter, { text, most, isLate }:
       if (isOver()) break;
     }
   }
-  const rows = await read<ListedJobRow>(listedJob, matching);
   const isWhole = looked === ids.length && ids.length < most;
-  return {
-    rows: matching.flatMap((id) => rows.get(id) ?? []),
-    looked,
-    last: isWhole ? null : (ids[looked - 1] ?? null),
-  };
+  return { ids: matching, looked, last: isWhole ? null : (ids[looked - 1] ?? null) };
+}
+
+function isIds(wanted: JobFilter | readonly number[]): wanted is readonly number[] {
+  return Array.isArray(wanted);
+}
+
+/** Enough of a reason to tell causes apart. */
+const LONGEST_REASON = 300;
+
+async function alike(
+  db: Statements,
+  from: string,
+  at: number,
+  values: readonly unknown[],
+): Promise<readonly AlikeRow[]> {
+  return await db.all<AlikeRow>(
+    `select state, is_later, is_child, reason, count(*) as jobs, max(id) as last from (
+       select jobs.id, state, case when run_at > ? then 1 else 0 end as is_later,
+         case when parent_id is null then 0 else 1 end as is_child, substr(reason, 1, ${LONGEST_REASON}) as reason
+       from ${from}) as each_job
+     group by state, is_later, is_child, reason`,
+    [at, ...values],
+  );
 }
 
 /** The text's bytes, A to Z as a to z: other letters are only the same as themselves. */

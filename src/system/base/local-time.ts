@@ -1,4 +1,4 @@
-/** The time that a text means. Start and end differ only for a day. */
+/** The time that a text means. Start and end differ only for a day or a night. */
 export interface MeantTime {
   readonly startMs: number;
   readonly endMs: number;
@@ -12,11 +12,12 @@ const form =
 
 /**
  * Reads a time as people write it, on the clocks of this host: `2026-11-23`, `2026-11-23 07:00`, `yesterday`, `tomorrow
- * 07:00`, `monday`, `07:00`, `now`. A time after a date may end in a zone, `Z` or `+01:00`.
+ * 07:00`, `monday`, `07:00`, `now`; of the past, also `last night`. A time after a date may end in a zone, `Z` or `+01:00`.
  *
  * @returns null if the text is not a time, as with 30 February
  */
 export function readLocalTime(text: string, nowMs: number, direction: Direction): MeantTime | null {
+  if (direction === 'past' && /^last +night$/i.test(text.trim())) return lastNight(nowMs);
   const groups = form.exec(text.trim())?.groups;
   if (groups === undefined) return null;
   const { date, word, time, zone } = groups;
@@ -94,6 +95,11 @@ function readClock(text: string): ClockTime | null {
 function readZoned(date: string, time: string, zone: string): MeantTime | null {
   const atMs = readDate(date) === null ? Number.NaN : Date.parse(`${date}T${time}${zone.toUpperCase()}`);
   return Number.isNaN(atMs) ? null : instant(atMs);
+}
+
+/** From the evening, when offices close, to the morning, when somebody looks. */
+function lastNight(nowMs: number): MeantTime {
+  return { startMs: localTime(dayOf(nowMs, -1), [18, 0, 0, 0]), endMs: localTime(dayOf(nowMs, 0), [8, 0, 0, 0]) };
 }
 
 function localTime(day: Day, clock: ClockTime): number {

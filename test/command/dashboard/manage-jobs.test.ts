@@ -88,14 +88,21 @@ test('a selection is changed job by job, and each refusal is told', async () => 
     { id: 99, ok: false, reason: expect.stringContaining('There is no job 99') },
     { id: 2, ok: true, reason: null },
   ]);
+  const failed = { state: 'failed', name: 'exp*', search: 'LATER' };
+  const planned = await send('POST', '/api/jobs/batch', { verb: 'kick', filter: failed, dryRun: true });
+  const plan = { jobs: 2, refused: 0, last: 2, causes: [{ reason: 'later', jobs: 2 }] };
+  expect(planned.body).toEqual({ items: [], plan, next: null });
   const kicked = await send('POST', '/api/jobs/batch', { verb: 'kick', filter: { state: 'failed', name: 'exp*' } });
-  expect(kicked.body).toEqual({ items: [1, 2].map((id) => ({ id, ok: true, reason: null })), more: false });
+  expect(kicked.body).toEqual({ items: [1, 2].map((id) => ({ id, ok: true, reason: null })), plan: null, next: null });
   await send('POST', '/api/jobs/3/bury');
   expect((await send('POST', '/api/jobs/kick', { names: ['mail/*', 'export'] })).body).toEqual({ kicked: 1 });
   for (const wrong of [
     { verb: 'kick' },
     { verb: 'kick', ids: [1], filter: {} },
     { verb: 'kick', ids: [1], options: { reason: '' } },
+    { verb: 'kick', ids: [1], dryRun: true },
+    { verb: 'kick', filter: { state: 'ready,failed' } },
+    { verb: 'kick', filter: { since: 'someday' } },
   ]) {
     expect(await send('POST', '/api/jobs/batch', wrong)).toMatchObject({ status: 400 });
   }

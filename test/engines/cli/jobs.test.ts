@@ -236,3 +236,26 @@ describe('runner jobs', () => {
     expect(existsSync(join(root, '.runner'))).toBe(false);
   });
 });
+
+test('`kick` takes the failed jobs that its filters choose, and tells beforehand how many and why', async () => {
+  const root = await fillQueue();
+  const dry = await inRoot(root, 'kick', 'mail/*', '--since', 'today', '--dry-run');
+  expect(dry).toEqual({
+    stdout: 'A kick would queue 1 job:\n  1  no such address\n',
+    stderr: '',
+    status: 0,
+  });
+  expect(jsonOf(await inRoot(root, 'kick', '*', '--search', 'SUCH', '--dry-run', '--json'))).toMatchObject({
+    jobs: 1,
+    refused: 0,
+    last: 1,
+  });
+  expect((await inRoot(root, 'kick', 'export', '--dry-run')).stdout).toBe(
+    'A kick would queue 1 job:\n  1  no reason is known\n',
+  );
+  expect((await inRoot(root, 'kick', 'mail/*', '--search', 'nobody')).stdout).toBe('Kicked 0 jobs.\n');
+  expect((await inRoot(root, 'kick', 'mail/*', '--until', '1h')).stdout).toBe('Kicked 0 jobs.\n');
+  expect((await inRoot(root, 'kick', 'mail/*', '--search', 'such')).stdout).toBe('Kicked 1 job.\n');
+  expect(await inRoot(root, 'kick', '*', '--since', 'someday')).toMatchObject({ status: 2 });
+  expect(await inRoot(root, 'kick', '*', '--count', '1', '--dry-run')).toMatchObject({ status: 2 });
+});

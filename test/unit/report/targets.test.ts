@@ -48,14 +48,29 @@ describe('a time window', () => {
     expect(day.untilMs - day.sinceMs).toBe(25 * 3_600_000);
   });
 
-  test.each(['7', 'someday', '-3d', '2026-02-30', '2026-13-01', '2026-11-01 25:00', '', '7d; rm'])(
-    'cannot begin at %j',
-    (text) => {
-      expect(() => parseTimeWindow({ since: text }, now)).toThrow(
-        `--since must be a duration back from now such as 7d or 12h, a day such as yesterday or monday, or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
-      );
-    },
-  );
+  test('last night is from the evening to the morning, at any hour of the day', () => {
+    for (const at of ['2026-11-03T00:30:00Z', '2026-11-03T14:05:00Z', '2026-11-03T22:30:00Z']) {
+      const night = parseTimeWindow({ since: 'last night', until: 'Last  Night' }, Date.parse(at));
+      expect([night.sinceMs, night.untilMs].map(iso)).toEqual(['2026-11-02T17:00:00.000Z', '2026-11-03T07:00:00.000Z']);
+    }
+  });
+
+  test.each([
+    'last nights',
+    'night',
+    '7',
+    'someday',
+    '-3d',
+    '2026-02-30',
+    '2026-13-01',
+    '2026-11-01 25:00',
+    '',
+    '7d; rm',
+  ])('cannot begin at %j', (text) => {
+    expect(() => parseTimeWindow({ since: text }, now)).toThrow(
+      `--since must be a duration back from now such as 7d or 12h, a day such as yesterday or monday, last night, or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00", found ${JSON.stringify(text)}.`,
+    );
+  });
 
   test('cannot end before it begins', () => {
     expect(() => parseTimeWindow({ since: '1d', until: '2d' }, now)).toThrow('--since 1d is not before --until 2d');

@@ -1,27 +1,18 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
 import { givenOptions, jobOptions, verbOptions } from '../../../queue/add/options.ts';
-import { checkOptions } from '../../../queue/add/values.ts';
 import { QueueError } from '../../../queue/errors.ts';
 import type { VerbQueue } from '../../../queue/queue.ts';
+import type { JobSelection } from '../../../queue/settle/many.ts';
 import { type VerbName, verbNames, verbOf } from '../../../queue/settle/verbs.ts';
-import { jobRecord } from '../../../report/model/jobs.ts';
-import { jobStates } from '../../../store/words.ts';
+import { changePlanRecord, jobRecord } from '../../../report/model/jobs.ts';
 import { ExactJson, itemsOf, memberOf } from '../../../system/base/exact-json.ts';
 import { field } from '../../../system/base/record.ts';
 import { answer, idSchema } from '../fields.ts';
+import { jobFilterFields, readJobFilter } from '../job-filter.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOfField } from '../schema-of.ts';
-import {
-  jobNameSchema,
-  jsonBody,
-  optional,
-  optionFields,
-  readBodyText,
-  said,
-  tokenSchema,
-  whenSchema,
-} from './bodies.ts';
+import { jobNameSchema, jsonBody, optional, optionFields, readBodyText, said, tokenSchema } from './bodies.ts';
 
 export const idParam = z.object({ id: idSchema });
 
@@ -101,24 +92,28 @@ const kickRoute = defineRoute('manage', {
 
 const filterSchema = z
   .strictObject({
-    name: optional(jobNameSchema).openapi({ description: 'A name or a pattern: `mail/*`. Default: all' }),
-    state: optional(z.union([z.enum(jobStates), z.array(z.enum(jobStates)).min(1)])),
-    due: optional(z.enum(['ready', 'delayed'])),
-    parent: optional(z.int().min(1)),
-    since: optional(whenSchema).openapi({ description: 'Only jobs added from this time on' }),
-    until: optional(whenSchema).openapi({ description: 'Only jobs added before this time' }),
+    ...jobFilterFields,
+    parent: z.int().min(1).optional(),
+    after: z.int().min(1).optional().openapi({ description: 'Only jobs with higher numbers: `next` of an answer' }),
+    before: z.int().min(1).optional().openapi({ description: 'Only jobs with lower numbers' }),
   })
   .openapi('JobSelection');
 
 const toldSchema = z.object({
-  items: z.array(
-    z.object({
-      id: z.int(),
-      ok: z.boolean(),
-      reason: z.string().nullable().openapi({ description: 'Why it was refused; null: it was not' }),
-    }),
-  ),
-  more: z.boolean().openapi({ description: 'The filter matches more jobs: ask again' }),
+  items: z
+    .array(
+      z.object({
+        id: z.int(),
+        ok: z.boolean(),
+        reason: z.string().nullable().openapi({ description: 'Why it was refused; null: it was not' }),
+      }),
+    )
+    .openapi({ description: 'Empty for a dry run' }),
+  plan: schemaOfField(field.one(changePlanRecord).orNull.about('Of a dry run; null: it was done')),
+  next: z
+    .int()
+    .nullable()
+    .openapi({ description: 'The filter chooses further jobs: ask again with this as `after`. Null: these were all' }),
 });
 
 const batchRoute = defineRoute('manage', {
@@ -130,7 +125,10 @@ const batchRoute = defineRoute('manage', {
     z.strictObject({
       verb: z.enum(verbNames),
       ids: optional(z.array(z.int().min(1)).max(MOST_AT_ONCE)),
-      filter: optional(filterSchema).openapi({ description: `In place of ids: the first ${MOST_AT_ONCE} that fit` }),
+      filter: optional(filterSchema).openapi({
+        description: `In place of ids, the words of GET /api/jobs; one request changes up to ${MOST_AT_ONCE} jobs`,
+      }),
+      dryRun: optional(z.boolean()).openapi({ description: 'Of a filter: only count what would be changed' }),
       options: optional(z.strictObject(optionFields(verbOptions))).openapi({ description: 'The options of the verb' }),
     }),
   ),
@@ -156,16 +154,21 @@ export function addJobChangeRoutes(api: Api): void {
     return answer(c, { kicked: await withSiteQueue(c, (queue) => queue.kickMany(names, count)) });
   });
   api.openapi(batchRoute, async (c) => {
-    const { verb, ids, filter, options } = said(c.req.valid('json'));
+    const { verb, ids, filter, dryRun = false, options } = said(c.req.valid('json'));
     if ((ids === undefined) === (filter === undefined)) {
       throw new QueueError('invalid', 'A batch needs either ids or a filter.');
     }
+    if (dryRun && filter === undefined) throw new QueueError('invalid', 'A dry run needs a filter.');
     const json = memberOf(await readBodyText(c), 'options') ?? new ExactJson('{}');
     const given = givenOptions(verbOptions, options ?? {}, json);
+    const selection = filter && readSelection(filter, c.var.site.now());
     return await withSiteQueue(c, async (queue) => {
-      const found =
-        ids === undefined ? await select(queue, said(filter ?? {})) : { ids: [...new Set(ids)], more: false };
-      return answer(c, { items: await applyToEach(queue, verb, found.ids, given), more: found.more });
+      if (dryRun && selection !== undefined) {
+        const plan = await queue.planChange(verb, selection);
+        return answer(c, { items: [], plan: changePlanRecord.toJson(plan), next: plan.next });
+      }
+      const step = selection ? await queue.selectStep(selection) : { ids: [...new Set(ids)], next: null };
+      return answer(c, { items: await queue.applyToMany(verb, step.ids, given), plan: null, next: step.next });
     });
   });
   for (const verb of verbNames) {
@@ -201,24 +204,6 @@ export async function withSiteQueue<T>(c: Context<ApiEnv>, use: (queue: VerbQueu
   return await site.changes.use((shared) => use(shared.as(caller.name)));
 }
 
-async function select(queue: VerbQueue, { name, ...filter }: Options) {
-  const pattern = name === undefined ? {} : { pattern: String(name) };
-  const jobs = await queue.list({ ...filter, ...pattern, order: 'oldest', limit: MOST_AT_ONCE });
-  return { ids: jobs.map(({ id }) => id), more: jobs.length === MOST_AT_ONCE };
-}
-
-/** Each in a transaction of its own. A wrong option is wrong for all jobs, and refuses the whole. */
-async function applyToEach(queue: VerbQueue, verb: VerbName, ids: readonly number[], options: Options) {
-  checkOptions(verb, verbOf(verb).options, options);
-  const items: { id: number; ok: boolean; reason: string | null }[] = [];
-  for (const id of ids) {
-    try {
-      await queue.apply(verb, id, options);
-      items.push({ id, ok: true, reason: null });
-    } catch (error) {
-      if (!(error instanceof QueueError) || error.code === 'invalid') throw error;
-      items.push({ id, ok: false, reason: error.message });
-    }
-  }
-  return items;
+function readSelection({ parent, after, before, ...words }: z.infer<typeof filterSchema>, nowMs: number): JobSelection {
+  return { ...readJobFilter(words, nowMs), parent, after, before };
 }

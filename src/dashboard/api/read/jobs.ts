@@ -1,7 +1,7 @@
 import type { z } from '@hono/zod-openapi';
 import type { Site } from '../../../discovery/site.ts';
 import type { ListedJob } from '../../../queue/api.ts';
-import { countJobs, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
+import { countJobs, countMatching, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
 import { verbNames, verbsFor } from '../../../queue/settle/verbs.ts';
 import {
   asFound,
@@ -14,27 +14,14 @@ import {
   readJobs,
   readStory,
 } from '../../../report/model/jobs.ts';
-import { readJobStates } from '../../../report/text/filters.ts';
 import { findHold } from '../../../report/text/words.ts';
 import { checksOf } from '../../../store/statements/monitor/checks.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import type { Store } from '../../../store/store.ts';
-import { jobStates } from '../../../store/words.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
-import {
-  idSchema,
-  oneOf,
-  pageFields,
-  pageOf,
-  readCursor,
-  readWindow,
-  textSchema,
-  wholeNumber,
-  windowFields,
-  wordsOf,
-  writeCursor,
-} from '../fields.ts';
+import { idSchema, oneOf, pageFields, pageOf, readCursor, textSchema, wholeNumber, writeCursor } from '../fields.ts';
+import { jobFilterFields, readJobFilter } from '../job-filter.ts';
 import { InvalidParameter } from '../route.ts';
 import { view } from '../view.ts';
 
@@ -42,23 +29,16 @@ const verbs = field.list(field.words(verbNames)).about('The verbs that the queue
 
 const jobItemRecord = record('ListedJob', { ...listedJobRecord.fields, verbs });
 
-const stateWords = [...jobStates, 'ready', 'delayed'] as const;
-
 const jobQuery = {
-  ...windowFields,
+  ...jobFilterFields,
   ...pageFields(500, 500),
   offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
   order: oneOf(['asc', 'desc', 'next', 'soonest', 'kick']).default('desc').openapi({
-    description: 'By number; or waiting jobs in the order of processing or by time; or jobs in the order of a kick',
+    description:
+      'By number; or waiting jobs in the order of processing or by time; or jobs in the order of a kick. A search needs asc or desc',
   }),
-  state: wordsOf(stateWords)
-    .optional()
-    .openapi({ description: '`ready` and `delayed` cannot be combined with others' }),
-  name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
   parent: idSchema.optional(),
-  search: textSchema.max(200, 'must be at most 200 characters').optional().openapi({
-    description: 'Exact text in data, result or reason, A to Z in either case; only with asc and desc',
-  }),
+  count: oneOf(['true', 'false']).optional().openapi({ description: 'Whether to count all jobs of the filter' }),
 };
 
 const jobsView = view({
@@ -69,6 +49,9 @@ const jobsView = view({
   says: 'Jobs',
   answers: record(null, {
     ...pageOf(jobItemRecord).fields,
+    total: shown.integer.orNull.about(
+      'The number of jobs that the filter chooses; null: it was not asked for, or a search',
+    ),
     searched: shown.integer.orNull.about(
       'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
     ),
@@ -140,7 +123,8 @@ async function readDueSince(store: Store, nowMs: number): Promise<ReadonlyMap<st
 }
 
 async function readJobPage({ store, nowMs }: Site, asked: z.infer<z.ZodObject<typeof jobQuery>>) {
-  const { limit, cursor, offset = 0, order, state, name: pattern, parent, search, ...words } = asked;
+  const { limit, cursor, offset = 0, order, parent, count, ...words } = asked;
+  const { search, ...chosen } = readJobFilter(words, nowMs);
   const [last] = readCursor(cursor, 1) ?? [];
   const isByNumber = order === 'asc' || order === 'desc';
   if (last !== undefined && !isByNumber) throw new InvalidParameter('cursor', 'goes with the orders asc and desc only');
@@ -148,12 +132,9 @@ async function readJobPage({ store, nowMs }: Site, asked: z.infer<z.ZodObject<ty
     throw new InvalidParameter('search', 'goes with the orders asc and desc only');
   if (search !== undefined && offset > 0) throw new InvalidParameter('offset', 'does not go with a search');
   if (order === 'kick' && offset > 0) throw new InvalidParameter('offset', 'does not go with the order kick');
-  const states = state === undefined ? {} : readStates(state);
-  const { sinceMs: since, untilMs: until } = readWindow(words, nowMs);
   const orders = { asc: 'oldest', desc: 'newest' } as const;
   const filter = {
-    ...states,
-    ...{ pattern, parent, since, until, limit },
+    ...{ ...chosen, parent, limit },
     ...(order === 'asc' ? { after: last } : { before: last }),
   };
   if (store !== null && search !== undefined && isByNumber)
@@ -161,7 +142,9 @@ async function readJobPage({ store, nowMs }: Site, asked: z.infer<z.ZodObject<ty
   const listed = { ...filter, offset: offset || undefined, order: isByNumber ? orders[order] : order };
   const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
   const end = isCut && isByNumber ? jobs.at(-1) : undefined;
+  const total = count !== 'true' ? null : store === null ? 0 : await countMatching(store, { ...chosen, parent }, nowMs);
   return {
+    total,
     items: jobs.map((job) => toItem(job, pauses, nowMs)),
     next: end === undefined ? null : writeCursor(end.id),
     searched: null,
@@ -184,13 +167,7 @@ async function readFound(store: Store, asked: Omit<SearchOptions, 'isLate'>, now
   return {
     items: jobs.map((job) => toItem(asFound(job, lost), pauses, nowMs)),
     next: last === null ? null : writeCursor(last),
+    total: null,
     searched: looked,
   };
-}
-
-function readStates(words: readonly string[]) {
-  if (words.length > 1 && words.some((word) => word === 'ready' || word === 'delayed')) {
-    throw new InvalidParameter('state', 'takes ready or delayed alone');
-  }
-  return readJobStates(words.join(','));
 }

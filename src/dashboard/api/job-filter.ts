@@ -1,0 +1,37 @@
+import type { z } from '@hono/zod-openapi';
+import type { JobSelection } from '../../queue/settle/many.ts';
+import { readJobStates } from '../../report/text/filters.ts';
+import { jobStates } from '../../store/words.ts';
+import { readWindow, textSchema, windowFields, wordsOf } from './fields.ts';
+import { InvalidParameter } from './route.ts';
+
+const stateWords = [...jobStates, 'ready', 'delayed'] as const;
+
+/** The words by which jobs are chosen, for lists and for changes of many. */
+export const jobFilterFields = {
+  ...windowFields,
+  state: wordsOf(stateWords)
+    .optional()
+    .openapi({ description: '`ready` and `delayed` cannot be combined with others' }),
+  name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
+  search: textSchema
+    .max(200, 'must be at most 200 characters')
+    .optional()
+    .openapi({ description: 'Exact text in data, result or reason, A to Z in either case' }),
+};
+
+type JobFilterWords = z.infer<z.ZodObject<typeof jobFilterFields>>;
+
+/** @throws {InvalidParameter} for a window that ends before it begins, and for states that do not go together */
+export function readJobFilter({ state, name, search, ...words }: JobFilterWords, nowMs: number) {
+  const { sinceMs: since, untilMs: until } = readWindow(words, nowMs);
+  return { ...readStates(state), pattern: name, search, since, until } satisfies JobSelection;
+}
+
+function readStates(words: readonly string[] | undefined) {
+  if (words === undefined) return {};
+  if (words.length > 1 && words.some((word) => word === 'ready' || word === 'delayed')) {
+    throw new InvalidParameter('state', 'takes ready or delayed alone');
+  }
+  return readJobStates(words.join(','));
+}

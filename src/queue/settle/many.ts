@@ -1,0 +1,154 @@
+import { type AlikeRow, type JobFilter, jobListsOf } from '../../store/statements/list-jobs.ts';
+import type { StoreSession } from '../../store/store.ts';
+import { checkOptions, invalid } from '../add/values.ts';
+import type { JobRef, ListOptions } from '../api.ts';
+import { QueueError } from '../errors.ts';
+import { MOST_SEARCHED, readFilter } from '../read/list.ts';
+import { causeOf } from './incidents.ts';
+import { type VerbName, verbOf, verbsFor } from './verbs.ts';
+
+/** Which jobs a change of many takes; undefined: it is left out. */
+export type JobSelection = {
+  readonly [Option in 'pattern' | 'state' | 'due' | 'parent' | 'since' | 'until' | 'before' | 'after']?:
+    | ListOptions[Option]
+    | undefined;
+} & {
+  /** A text in data, result or reason. */
+  readonly search?: string | undefined;
+};
+
+/** What a verb would do to the selected jobs. */
+export interface ChangePlan {
+  /** How many jobs the verb takes. */
+  readonly jobs: number;
+  /** How many of the selected ones it would refuse. */
+  readonly refused: number;
+  /** The highest number among the selected jobs; null: there is none. */
+  readonly last: number | null;
+  /** Why the jobs are in their state, the most frequent cause first; only jobs that the verb takes. */
+  readonly causes: readonly Cause[];
+  /** A search stopped here; null: it has looked at all jobs. */
+  readonly next: number | null;
+}
+
+/** Jobs that are in their state for the same reason. */
+interface Cause {
+  /** As one of them tells it; null: they have none. */
+  readonly reason: string | null;
+  readonly jobs: number;
+}
+
+/** Nobody reads more in a question. */
+const MOST_CAUSES = 20;
+
+/** A search for a change may take longer than one for a page, but others wait meanwhile. */
+const LONGEST_SEARCH_MS = 500;
+
+/** Jobs that one step of a change takes. */
+const STEP = 1_000;
+
+/** Counts the jobs that a verb would change, by the reasons for their state. */
+export async function planChange(
+  session: StoreSession,
+  verb: VerbName,
+  selection: JobSelection,
+  at: number,
+): Promise<ChangePlan> {
+  const { ids, next } = await findSelected(session, selection, at, MOST_SEARCHED);
+  const all = { ...readSelection(selection, at, Number.MAX_SAFE_INTEGER), order: 'any' } as const;
+  const rows = await jobListsOf(session.statements).alike(ids ?? all, at);
+  const taken = rows.filter((row) => isTaken(verb, row, at));
+  const count = (some: readonly AlikeRow[]): number => some.reduce((sum, { jobs }) => sum + jobs, 0);
+  const groups = [...Map.groupBy(taken, ({ reason }) => (reason === null ? null : causeOf(reason))).values()];
+  const causes = groups.map((group) => ({ reason: group[0]?.reason ?? null, jobs: count(group) }));
+  return {
+    jobs: count(taken),
+    refused: count(rows) - count(taken),
+    last: rows.length === 0 ? null : Math.max(...rows.map(({ last }) => last)),
+    causes: causes.toSorted((one, other) => other.jobs - one.jobs).slice(0, MOST_CAUSES),
+    next,
+  };
+}
+
+function isTaken(verb: VerbName, { state, is_later, is_child }: AlikeRow, at: number): boolean {
+  const runAt = new Date(is_later === 1 ? at + 1 : at);
+  return verbsFor({ state, runAt, parent: is_child === 1 ? 1 : null }, at).includes(verb);
+}
+
+/** Some of the selected jobs, by number, and after which job the others follow; null: there are no others. */
+export async function selectStep(session: StoreSession, selection: JobSelection, at: number) {
+  const { ids, next } = await findSelected(session, selection, at, STEP);
+  if (ids !== null) return { ids, next };
+  const found = await jobListsOf(session.statements).ids(readSelection(selection, at, STEP + 1));
+  return { ids: found.slice(0, STEP), next: found.length > STEP ? (found[STEP - 1] ?? null) : null };
+}
+
+/** Looks for the text; `ids` is null if there is none to look for. */
+async function findSelected(session: StoreSession, { search, ...selection }: JobSelection, at: number, limit: number) {
+  if (search === undefined) return { ids: null, next: null };
+  if (search === '') throw invalid('The text to search for', 'some text', search, 'search');
+  const begin = performance.now();
+  const isLate = (): boolean => performance.now() - begin > LONGEST_SEARCH_MS;
+  const filter = readSelection(selection, at, limit);
+  const wanted = { text: search, most: MOST_SEARCHED, isLate };
+  const { ids, last } = await jobListsOf(session.statements).search(filter, wanted);
+  return { ids, next: last };
+}
+
+function readSelection({ search: _, ...selection }: JobSelection, at: number, limit: number) {
+  return { ...readFilter(selection, at), order: 'oldest', limit, at } satisfies JobFilter;
+}
+
+/** What became of one job of many. */
+export interface ChangedOfMany {
+  readonly id: number;
+  readonly ok: boolean;
+  /** Why it was refused; null: it was not. */
+  readonly reason: string | null;
+}
+
+/** A transaction holds others up for as long as it lasts. */
+const AT_ONCE = 50;
+
+/**
+ * Applies a verb to each job. Some share a transaction; if it refuses one of them, each gets a transaction of its own,
+ * so that the others are changed nevertheless.
+ *
+ * @param apply applies the verb to jobs in one transaction
+ * @throws {QueueError} for a wrong option, which is wrong for all jobs
+ */
+export async function changeMany(
+  verb: VerbName,
+  ids: readonly number[],
+  options: object,
+  apply: (jobs: readonly JobRef[]) => Promise<unknown>,
+): Promise<ChangedOfMany[]> {
+  checkOptions(verb, verbOf(verb).options, options);
+  const changed: ChangedOfMany[] = [];
+  for (let start = 0; start < ids.length; start += AT_ONCE) {
+    const some = ids.slice(start, start + AT_ONCE);
+    const areDone = await isDone(() => apply(some));
+    for (const id of some) changed.push(areDone ? { id, ok: true, reason: null } : await changeOne(id, apply));
+  }
+  return changed;
+}
+
+async function isDone(work: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (!(error instanceof QueueError) || error.code === 'invalid') throw error;
+    return false;
+  }
+}
+
+async function changeOne(id: number, apply: (jobs: readonly JobRef[]) => Promise<unknown>): Promise<ChangedOfMany> {
+  try {
+    await apply([id]);
+    return { id, ok: true, reason: null };
+  } catch (error) {
+    if (!(error instanceof QueueError) || error.code === 'invalid') throw error;
+    return { id, ok: false, reason: error.message };
+  }
+}
