@@ -42,8 +42,13 @@ export interface PassFields {
 export const NO_SUCH_PID = 5_000_000;
 
 /** A site of this log, of whose `jobs/` a test says what is in it: nothing else is read. */
-export const siteOf = (log: LogView, known?: readonly KnownTier[], pauses: readonly Pause[] = []) => ({
+export const siteOf = (
+  log: LogView & { readonly store?: Store },
+  known?: readonly KnownTier[],
+  pauses: readonly Pause[] = [],
+) => ({
   view: async () => ({ db: log.db, state: log.state }),
+  store: log.store ?? null,
   known: async () => known,
   pauses: async () => pauses,
   crontab: async () => null,

@@ -6,6 +6,7 @@ import { readOutputFrom } from '../../report/model/runs/output-part.ts';
 import { selectRunning } from '../../report/model/runs/run.ts';
 import { selectRunPage } from '../../report/model/runs/run-pages.ts';
 import { type RunWithOutput, readScriptRuns, selectHighestRunId, selectRun } from '../../report/model/runs/runs.ts';
+import { readRisesOf } from '../../report/model/runs/script.ts';
 import { readStatus, readUnjudged, type Status } from '../../report/model/status.ts';
 import { renderJob, renderJobs } from '../../report/terminal/jobs.ts';
 import { renderScriptTable } from '../../report/terminal/overview.ts';
@@ -106,8 +107,9 @@ export class ViewReader {
     const found = await readScriptRuns(await site.view(), script, { ...window, limit: MOST_ROWS });
     const oldest = found.runs.at(-1);
     if (oldest === undefined) return textOfView(`${printableLine(script)} has not run yet.`);
+    const rises = await readRisesOf(site, script);
     return listOf((screen) => {
-      const lines = linesOf(renderRuns({ ...found, sinceMs: oldest.startedAtMs }, screen));
+      const lines = linesOf(renderRuns({ ...found, sinceMs: oldest.startedAtMs }, rises, screen));
       // Below the table stands, after an empty line, that it is not all.
       const first = lines.length - found.runs.length - (found.isCut ? 2 : 0);
       return { lines, opens: from(first, found.runs.map(openRun)) };

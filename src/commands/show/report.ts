@@ -4,6 +4,7 @@ import { formatJson } from '../../report/json.ts';
 import { overviewRecord, readOverview } from '../../report/model/overview.ts';
 import { runRecord } from '../../report/model/runs/run.ts';
 import { type RunFilter, readScriptRuns } from '../../report/model/runs/runs.ts';
+import { readRisesOf, risesRecord } from '../../report/model/runs/script.ts';
 import { findScript, noSuchTier } from '../../report/names.ts';
 import { renderNothing, renderOverview } from '../../report/terminal/overview.ts';
 import { renderRuns } from '../../report/terminal/runs.ts';
@@ -115,9 +116,10 @@ async function reportScript(
   const limit = filter.limit ?? (isForMachines ? undefined : SCREEN_RUNS);
   const script = await findScript(site, word, { cwd: context.cwd, tier: options.tier });
   const found = await readScriptRuns(await site.view(), script, { ...filter, limit });
-  if (options.json) return formatJson({ script: found.script, runs: found.runs.map(runRecord.toJson) });
   if (options.csv) return await runsToCsv(found.runs);
-  return renderRuns(found, createScreen(context));
+  const rises = await readRisesOf(site, script);
+  if (options.json) return formatJson({ script, ...risesRecord.toJson(rises), runs: found.runs.map(runRecord.toJson) });
+  return renderRuns(found, rises, createScreen(context));
 }
 
 /** Show one screenful; a note below says how many are hidden. */

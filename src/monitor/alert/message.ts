@@ -13,7 +13,7 @@ import {
 } from '../../store/words.ts';
 import { formatDuration } from '../../system/base/format.ts';
 import { escapeHtml, keepEnd, keepStart, printable, printableLine } from '../../system/base/text.ts';
-import { commandIn, isInstant, shellWord, toMillis } from '../../system/base/values.ts';
+import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
 
 /** An incident as a message reports it. Unknown values are null. */
 export interface IncidentDetail {
@@ -139,12 +139,9 @@ const USUAL_RUNS = 30;
 async function readUsual({ statements }: StoreSession, subject: string): Promise<string | null> {
   const outcomes = await incidentsOf(statements).outcomes(subject, USUAL_RUNS);
   const succeeded = outcomes.filter(({ outcome }) => outcome === 'succeeded');
-  const durations = succeeded
-    .flatMap(({ duration_us }) => toMillis(duration_us) ?? [])
-    .toSorted((one, other) => one - other);
-  const middle = durations[Math.floor(durations.length / 2)];
   if (succeeded.length === 0) return null;
-  const took = middle === undefined ? '' : ` in ${formatDuration(middle)}`;
+  const { durationMs } = await usualOf(statements).figures(subject);
+  const took = durationMs === null ? '' : ` in ${formatDuration(durationMs)}`;
   return `succeeds${took}, ${succeeded.length} of the last ${outcomes.length} times`;
 }
 

@@ -1,7 +1,7 @@
 import type { LogView, Site } from '../../discovery/site.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { type Overview, readOverview, type ScriptOverview } from './overview.ts';
-import { type RunFigures, type Summary, selectFigures, summarizeRuns, type TimeWindow } from './runs/runs.ts';
+import type { TimeWindow } from './runs/runs.ts';
 import { readStatus } from './status.ts';
 import type { Verdict } from './verdict.ts';
 
@@ -12,18 +12,12 @@ export interface Digest {
   readonly overview: Overview;
   /** Most failures first. */
   readonly failing: readonly ScriptOverview[];
-  /** Against the window before; the most first. */
-  readonly slower: readonly SlowerScript[];
+  /** Slower or larger than usual; the most slowed down first. */
+  readonly risen: readonly ScriptOverview[];
   /** By CPU time, the most first. */
   readonly costly: readonly CostlyScript[];
   /** Open in the window, the newest first. */
   readonly incidents: Awaited<ReturnType<typeof selectIncidents>>;
-}
-
-export interface SlowerScript {
-  readonly script: string;
-  readonly beforeMs: number;
-  readonly nowMs: number;
 }
 
 export interface CostlyScript {
@@ -33,22 +27,20 @@ export interface CostlyScript {
   readonly share: number;
 }
 
-const MOST_SLOWER = 10;
+const MOST_RISEN = 10;
 const MOST_COSTLY = 5;
 const MOST_INCIDENTS = 30;
 
 /** Reads all that a digest tells. */
 export async function readDigest(site: Site, query: TimeWindow): Promise<Digest> {
-  const { sinceMs, untilMs } = query;
   const log = await site.view();
   const overview = await readOverview(site, query);
-  const before = await selectFigures(log.db, { sinceMs: sinceMs - (untilMs - sinceMs), untilMs: sinceMs });
   const failing = overview.scripts.filter(({ failed }) => failed > 0);
   return {
     verdict: await readVerdict(site),
     overview,
     failing: failing.toSorted((one, other) => other.failed - one.failed),
-    slower: findSlower(overview.scripts, before),
+    risen: findRisen(overview.scripts),
     costly: findCostly(overview.scripts),
     incidents: await selectIncidents(log, query),
   };
@@ -65,31 +57,12 @@ async function readVerdict(site: Site): Promise<Digest['verdict']> {
   }
 }
 
-/** Fewer runs say nothing about what is usual. */
-const FEWEST_RUNS = 5;
-
-/** A slowdown that everybody notices, and that noise does not reach. */
-const SLOWER = 1.5;
-const SLOWER_MS = 100;
-
-function findSlower(
-  scripts: readonly ScriptOverview[],
-  figures: ReadonlyMap<string, RunFigures>,
-): readonly SlowerScript[] {
-  const slower = scripts.flatMap((overview): SlowerScript[] => {
-    const { script } = overview;
-    const earlier = figures.get(script);
-    const before = earlier === undefined ? null : summarizeRuns(earlier);
-    const [beforeMs, nowMs] = [medianOf(before), medianOf(overview)];
-    if (beforeMs === null || nowMs === null) return [];
-    return nowMs > beforeMs * SLOWER && nowMs - beforeMs > SLOWER_MS ? [{ script, beforeMs, nowMs }] : [];
-  });
-  const factor = ({ nowMs, beforeMs }: SlowerScript): number => nowMs / beforeMs;
-  return slower.toSorted((one, other) => factor(other) - factor(one)).slice(0, MOST_SLOWER);
-}
-
-function medianOf(summary: Pick<Summary, 'runs' | 'p50DurationMs'> | null): number | null {
-  return summary === null || summary.runs < FEWEST_RUNS ? null : summary.p50DurationMs;
+function findRisen(scripts: readonly ScriptOverview[]): readonly ScriptOverview[] {
+  const factor = ({ slower, heavier }: ScriptOverview): number => slower?.factor ?? heavier?.factor ?? 0;
+  return scripts
+    .filter((script) => factor(script) > 0)
+    .toSorted((one, other) => factor(other) - factor(one))
+    .slice(0, MOST_RISEN);
 }
 
 function findCostly(scripts: readonly ScriptOverview[]): readonly CostlyScript[] {

@@ -26,6 +26,7 @@ import {
   type TimeWindow,
   totalsRecord,
 } from './runs/runs.ts';
+import { noRises, type Rises, readRises, risesRecord } from './runs/script.ts';
 import {
   passRecord,
   type RecordedPass,
@@ -86,6 +87,7 @@ export const scriptRecord = record('ScriptOverview', {
   tier: shown.text,
   presence: presenceField,
   ...summaryRecord.fields,
+  ...risesRecord.fields,
   /** The newest run, however old; null: never run. */
   lastRun: shown.one(runRecord).orNull,
   /** First line of why the last run failed; null when it did not. */
@@ -131,7 +133,7 @@ export interface OverviewQuery extends TimeWindow {
 const RECENT_RUNS = 20;
 
 /** The parts of a site that an overview is made of. */
-export type SiteOfOverview = Pick<Site, 'view' | 'known' | 'pauses' | 'crontab'>;
+export type SiteOfOverview = Pick<Site, 'view' | 'store' | 'known' | 'pauses' | 'crontab'>;
 
 /** The query, and the facts about the site that are not in the log. */
 interface Asked extends OverviewQuery {
@@ -139,10 +141,12 @@ interface Asked extends OverviewQuery {
   readonly known: readonly KnownTier[] | undefined;
   readonly pauses: readonly Pause[];
   readonly crontab: ReadCrontab;
+  readonly store: Site['store'];
 }
 
 async function askSite(site: SiteOfOverview, query: OverviewQuery): Promise<Asked> {
-  return { ...query, known: await site.known(), pauses: await site.pauses(), crontab: site.crontab };
+  const { store, crontab } = site;
+  return { ...query, store, crontab, known: await site.known(), pauses: await site.pauses() };
 }
 
 /** Reads and summarizes everything that `runner report` shows. */
@@ -156,7 +160,9 @@ export async function readOverview(site: SiteOfOverview, asked: OverviewQuery): 
   const figures = await selectFigures(log.db, query);
   const ran = logged.filter((script) => query.known === undefined || figures.has(script));
   const tiers = await readTiers(log, query, ran, isWanted);
-  const scripts = await describeScripts(log, query, chooseScripts(query, { ran, figures, tiers }), { recent, figures });
+  const rises = await readRises(query.store, untilMs);
+  const chosen = chooseScripts(query, { ran, figures, tiers });
+  const scripts = await describeScripts(log, query, chosen, { recent, figures, rises });
   return {
     sinceMs,
     untilMs,
@@ -178,7 +184,8 @@ export async function readScriptOverview(
   const query = await askSite(site, window);
   const recent = await selectRecentRuns(log.db, query.untilMs, RECENT_RUNS, script);
   const figures = await selectFigures(log.db, query, script);
-  const [overview] = await describeScripts(log, query, [script], { recent, figures });
+  const rises = await readRises(query.store, query.untilMs, script);
+  const [overview] = await describeScripts(log, query, [script], { recent, figures, rises });
   return overview as ScriptOverview;
 }
 
@@ -259,6 +266,7 @@ async function describeScripts(
   found: {
     readonly recent: ReadonlyMap<string, readonly RecentRun[]>;
     readonly figures: ReadonlyMap<string, RunFigures>;
+    readonly rises: ReadonlyMap<string, Rises>;
   },
 ): Promise<ScriptOverview[]> {
   const lastIds = names.flatMap((script) => found.recent.get(script)?.[0]?.id ?? []);
@@ -272,6 +280,7 @@ async function describeScripts(
       tier: tierOf(script),
       presence: presenceOfScript(query.known, script),
       ...summarizeRuns(found.figures.get(script) ?? noFigures),
+      ...(found.rises.get(script) ?? noRises),
       lastRun,
       lastError: lastRun && (await readRunSummary(log, lastRun)),
       recentRuns: (found.recent.get(script) ?? []).toReversed(),

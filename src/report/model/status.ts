@@ -9,7 +9,6 @@ import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
-import type { Store } from '../../store/store.ts';
 import { isDenied } from '../../system/base/errors.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
@@ -18,6 +17,7 @@ import { graded, type Incident, incidentRecord, selectOpenIncidents } from './in
 import { nextTimeRecord, readNextTimes } from './next-times.ts';
 import { pauseRecord } from './pauses.ts';
 import { type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
+import { noRises, type Rises, readRises, readUsual, risesRecord } from './runs/script.ts';
 import {
   findHolders,
   readTierState,
@@ -37,6 +37,8 @@ const statusRunRecord = record(null, {
 });
 
 export interface StatusRun extends RunningRun, Values<typeof statusRunRecord> {}
+
+const risenRecord = record(null, { script: shown.text, ...risesRecord.fields });
 
 /** Somebody who is no worker of the runner and waits for a job. */
 export const waiterRecord = record('Waiter', {
@@ -112,6 +114,9 @@ export const statusRecord = record('Status', {
   /** Logs that could not be read, by the names of their files. */
   quarantinedLogs: shown.list(field.text),
   /** One sentence each. */
+  risen: shown
+    .list(field.one(risenRecord))
+    .about('Scripts that are slower or need more memory than usual, the most slowed down first'),
   differences: shown.list(field.text).about('Scripts that differ between machines'),
 });
 
@@ -152,6 +157,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   const { db } = log;
   const { discovery, disabled } = await site.jobs();
   const states = site.states();
+  const rises = await readRises(store, nowMs);
   const tiers = tierNames(root);
   const holders = await findHolders(site, tiers);
   const tierStates: TierState[] = [];
@@ -160,7 +166,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   return {
     atMs: nowMs,
     incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen).map(graded),
-    running: await readRunning(log, store, nowMs),
+    running: await readRunning(log, site, rises),
     holders,
     waiting: await selectWaiting(db, holders),
     pauses: await site.pauses(),
@@ -171,6 +177,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
     isLogUnread: site.problem !== null,
     spooledRuns: await countSpooledRuns(states),
     quarantinedLogs: states.flatMap(({ path }) => listQuarantined(path)),
+    risen: [...rises].map(([script, risen]) => ({ script, ...risen })),
     differences: await readDifferences(db, nowMs),
   };
 }
@@ -204,13 +211,15 @@ function byPeriod(one: TierState, other: TierState): number {
   return (one.periodMs ?? Infinity) - (other.periodMs ?? Infinity);
 }
 
-async function readRunning(log: LogView, store: Store | null, nowMs: number): Promise<StatusRun[]> {
-  const running = await selectRunning(log);
-  if (running.length === 0) return [];
-  const { readUsual } = await import('./runs/script.ts');
+async function readRunning(
+  log: LogView,
+  { store, nowMs }: Pick<Site, 'store' | 'nowMs'>,
+  rises: ReadonlyMap<string, Rises>,
+): Promise<StatusRun[]> {
   const runs: StatusRun[] = [];
-  for (const run of running) {
-    const { durationMs: usualDurationMs } = await readUsual(store, run.script, nowMs);
+  for (const run of await selectRunning(log)) {
+    const ofScript = rises.get(run.script) ?? noRises;
+    const { durationMs: usualDurationMs } = await readUsual(store, run.script, nowMs, ofScript);
     runs.push({ ...run, usualDurationMs });
   }
   return runs;

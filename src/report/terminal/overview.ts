@@ -16,6 +16,7 @@ import {
   countOf,
   countSucceeded,
   describeOutcome,
+  describeRises,
   formatBytes,
   formatCount,
   formatDuration,
@@ -33,11 +34,11 @@ import type { RecentRun } from '../model/runs/runs.ts';
 import type { WaitingScriptJob } from '../model/tier.ts';
 import { describeNextTime } from '../text/next-time.ts';
 import {
-  describeDeviation,
   describePaused,
   describeResume,
   describeSetOptions,
   describeSkip,
+  describeUnusual,
   describeWarning,
 } from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
@@ -232,11 +233,12 @@ function renderBelow(script: ScriptOverview, screen: Screen): string[] {
   const wait = waiting === null || isNext(waiting) ? [] : describeWait(waiting, screen);
   const isOwn = pause !== null && pause.name === script.script;
   const warning = lastRun?.warning ? [describeWarning(lastRun.warning)] : [];
-  const unusual = (lastRun?.deviations ?? []).map((deviation) => describeDeviation(deviation, clock));
+  const risen = describeRises(script, clock.short);
+  const unusual = describeUnusual(lastRun?.deviations ?? [], script, clock);
   const paused = isOwn ? [describePaused(pause, script.script, clock)] : [];
   return [
     ...(lastError === null ? [] : [palette.bad(cut(lastError))]),
-    ...[...warning, ...unusual, ...wait, ...paused].map((text) => palette.warning(cut(text))),
+    ...[...warning, ...risen, ...unusual, ...wait, ...paused].map((text) => palette.warning(cut(text))),
   ].map((line) => `  ${line}`);
 }
 

@@ -1,6 +1,7 @@
 import {
   countOf,
   describeOutcome,
+  describeRises,
   formatBytes,
   formatCount,
   formatDuration,
@@ -10,6 +11,7 @@ import {
 import { printable, printableLine } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { RunWithOutput, ScriptRuns } from '../model/runs/runs.ts';
+import type { Rises } from '../model/runs/script.ts';
 import type { Clock } from '../text/clock.ts';
 import {
   describeChange,
@@ -110,14 +112,15 @@ function renderError({ error, output }: RunWithOutput, { palette }: Screen): str
   return ['', palette.dim('error'), palette.bad(printable(text).trimEnd())];
 }
 
-/** One script's runs as a table, newest first. */
-export function renderRuns(report: ScriptRuns, screen: Screen): string {
+/** One script's runs as a table, newest first, below what has risen of it. */
+export function renderRuns(report: ScriptRuns, rises: Rises, screen: Screen): string {
   const { palette, clock } = screen;
   const [first = '', ...more] = joinFitting(
     [printableLine(report.script), `since ${clock.short(report.sinceMs)}`, `times in ${clock.zone}`],
     screen.columns,
   );
-  const head = [palette.bold(first), ...more.map(palette.dim)];
+  const risen = describeRises(rises, clock.short).flatMap((text) => wrap(text, screen.columns));
+  const head = [palette.bold(first), ...more.map(palette.dim), ...risen.map(palette.warning)];
   return `${[...head, '', ...renderBody(report, screen)].join('\n')}\n`;
 }
 

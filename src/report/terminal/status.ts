@@ -3,6 +3,7 @@ import { guessPeriodName } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import {
   countOf,
+  describeRises,
   formatBytes,
   formatCount,
   formatDuration,
@@ -36,6 +37,7 @@ export function renderStatus(status: Status, screen: Screen): string {
   const blocks = [
     renderVerdict(status.verdict, screen),
     renderOpenIncidents(status.incidents, screen),
+    renderRisen(status, screen),
     renderRunning(status, screen),
     renderWaiting(status, screen),
     renderQueue(status.queue, screen),
@@ -84,6 +86,18 @@ function renderRunning(status: Status, screen: Screen): string[] {
     ...running.flatMap((run) => entry(describeRun(run, screen), screen, paintOf(run, screen))),
     ...idle.flatMap((holder) => entry(describeIdle(holder), screen, palette.live)),
   ];
+}
+
+function renderRisen({ risen }: Status, screen: Screen): string[] {
+  const { palette, clock } = screen;
+  const lines = risen
+    .slice(0, MOST_NAMES)
+    .flatMap(({ script, ...rises }) =>
+      entry([printableLine(script), ...describeRises(rises, clock.short)], screen, palette.warning),
+    );
+  const rest = risen.length - MOST_NAMES;
+  const more = rest > 0 ? entry([`${countOf(rest, 'more script')}: \`npx folder-runner report\``], screen, same) : [];
+  return risen.length === 0 ? [] : [palette.bold('slower than usual'), ...lines, ...more];
 }
 
 function describeQuiet({ waiting, queue, isLogUnread, spooledRuns }: Status): string {

@@ -1,4 +1,11 @@
-import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../system/base/format.ts';
+import {
+  countOf,
+  describeRises,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatRate,
+} from '../../system/base/format.ts';
 import { escapeHtml, keepStart, printableLine } from '../../system/base/text.ts';
 import { commandIn } from '../../system/base/values.ts';
 import type { Digest } from '../model/digest.ts';
@@ -41,7 +48,7 @@ export function writeDigest(digest: Digest, place: Place): DigestText {
     `${clock.dateTime(sinceMs)} to ${clock.dateTime(untilMs)} (${clock.zone})`,
     describeTotals(digest),
   ];
-  const sections = [failures, missed, incidents(clock), slower, costly, ran]
+  const sections = [failures, missed, incidents(clock), risen(clock), costly, ran]
     .map((section) => section(digest))
     .filter(({ rows, empty }) => rows.length > 0 || empty !== null)
     .map((section) => ({ ...section, command: printableLine(commandIn(root, section.command)) }));
@@ -117,19 +124,14 @@ const incidents =
     command: 'incidents',
   });
 
-function slower({ slower: found }: Digest): Section {
-  const rows = found.map(({ script, beforeMs, nowMs }) => [
-    script,
-    `${formatDuration(nowMs)} instead of ${formatDuration(beforeMs)}`,
-    `${(nowMs / beforeMs).toFixed(1)}×`,
-  ]);
-  return {
-    title: 'Slower than before',
-    empty: 'Nothing got slower.',
-    rows,
+const risen =
+  (clock: Clock) =>
+  ({ risen: found }: Digest): Section => ({
+    title: 'Slower than usual',
+    empty: 'Nothing is slower or needs more memory than usual.',
+    rows: found.map((script) => [script.script, describeRises(script, clock.short).join('; ')]),
     command: 'report <script>',
-  };
-}
+  });
 
 function costly({ costly: found }: Digest): Section {
   const rows = found.map(({ script, cpuMs, share }) => [script, `${formatDuration(cpuMs)} of CPU`, formatRate(share)]);

@@ -7,7 +7,7 @@ import type { ScriptOptions } from '../../settings/settings.ts';
 import type { ContentChange, Deviation } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { type ActivityEvent, DOUBT, isWaiting, type PauseKind } from '../../store/words.ts';
-import { countOf, formatBytes, formatCount, formatDuration, formatNumber } from '../../system/base/format.ts';
+import { countOf, formatBytes, formatDuration, formatNumber, formatTimes } from '../../system/base/format.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
@@ -153,6 +153,18 @@ export function describeDeviation(deviation: Deviation, clock: Clock): string {
   return `${what}${figure(value)} instead of its usual ${figure(usual)}`;
 }
 
+/**
+ * In what a script's last run was unlike those before it, without what is told of all its runs since they rose.
+ */
+export function describeUnusual(
+  deviations: readonly Deviation[],
+  { slower, heavier }: { readonly slower: unknown; readonly heavier: unknown },
+  clock: Clock,
+): string[] {
+  const told = [...(slower ? ['duration'] : []), ...(heavier ? ['memory'] : [])];
+  return deviations.filter(({ measure }) => !told.includes(measure)).map((each) => describeDeviation(each, clock));
+}
+
 const wordOf = { duration: '', memory: 'memory: ', output: 'output: ' } as const;
 
 const figureOf: Readonly<Record<Deviation['measure'], (value: number) => string>> = {
@@ -162,10 +174,6 @@ const figureOf: Readonly<Record<Deviation['measure'], (value: number) => string>
   output: formatBytes,
   count: formatNumber,
 };
-
-function formatTimes(times: number): string {
-  return times < 10 ? times.toFixed(1) : formatCount(Math.round(times));
-}
 
 /** A sentence about a script's content that has changed since it last succeeded. */
 export function describeChange({ changedAt, lastSuccessAt }: ContentChange, clock: Clock): string {

@@ -3,21 +3,22 @@ import type { Script } from '../../discovery/script.ts';
 import { type Finding, type FindingStatus, found, note, ok, whyWords } from '../../monitor/finding.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import { isFailure } from '../../store/words.ts';
-import { countOf, formatDuration, formatPeriod } from '../../system/base/format.ts';
+import { countOf, describeRises, formatDuration, formatPeriod } from '../../system/base/format.ts';
 import { Field, field, record, type Values } from '../../system/base/record.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { shellWord } from '../../system/base/values.ts';
 import type { RunningRun, RunRecord } from '../model/runs/run.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
 import { describeNextTime, describeSchedule, warnOfFarPass } from '../text/next-time.ts';
 import {
   describeChange,
-  describeDeviation,
   describeOptions,
   describePaused,
   describeResume,
   describeRunError,
   describeSkip,
+  describeUnusual,
 } from '../text/words.ts';
 import type { WhyFacts } from './facts.ts';
 
@@ -53,6 +54,7 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): Finding[] {
     explainPause(facts, clock),
     ...explainJob(facts, clock),
     explainLastRun(facts, clock),
+    ...explainRises(facts, clock),
     ...explainChange(facts, clock),
     explainLastSuccess(facts, clock),
   ];
@@ -200,7 +202,7 @@ function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): Finding {
   return notable('job', `deferred to the next call, waiting since ${clock.short(sinceMs)}${why}`, null);
 }
 
-function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): Finding {
+function explainLastRun({ lastRun, running, rises }: WhyFacts, clock: Clock): Finding {
   if (lastRun === null) return notable('last run', 'never', null);
   const { id, outcome, durationMs, startedAtMs } = lastRun;
   const run = `run ${id} of ${clock.short(startedAtMs)}`;
@@ -209,21 +211,27 @@ function explainLastRun({ lastRun, running }: WhyFacts, clock: Clock): Finding {
     return fine('last run', `${run} ${isSeen ? 'is still running' : 'has no end in the log yet'}`);
   }
   const took = durationMs ? ` in ${formatDuration(durationMs)}` : '';
-  if (outcome === 'succeeded') return explainSuccess(lastRun, `${run} succeeded${took}`, clock);
+  if (outcome === 'succeeded')
+    return explainSuccess(lastRun, `${run} succeeded${took}`, describeUnusual(lastRun.deviations, rises, clock));
   const text = `${run} ${outcome}${took}: ${describeRunError(lastRun, '') ?? outcome}`;
   if (!isFailure(outcome)) return fine('last run', text);
   return notable('last run', text, `\`npx folder-runner show ${id}\` shows more.`);
 }
 
-function explainSuccess({ id, warning, deviations }: RunRecord, text: string, clock: Clock): Finding {
-  if (deviations.length === 0 && warning === null) return fine('last run', text);
-  const unusual = deviations.map((deviation) => describeDeviation(deviation, clock)).join('; ');
+function explainSuccess({ id, warning }: RunRecord, text: string, unusual: readonly string[]): Finding {
+  if (unusual.length === 0 && warning === null) return fine('last run', text);
   const parts = [
     text,
-    ...(unusual === '' ? [] : [`unlike those before: ${unusual}`]),
+    ...(unusual.length === 0 ? [] : [`unlike those before: ${unusual.join('; ')}`]),
     ...(warning === null ? [] : [`with a warning: ${printableLine(warning)}`]),
   ];
   return notable('last run', parts.join(', '), `\`npx folder-runner show ${id}\` shows more.`);
+}
+
+function explainRises({ rises, script }: WhyFacts, clock: Clock): Finding[] {
+  const texts = describeRises(rises, clock.short);
+  const cure = `\`npx folder-runner report ${shellWord(script)}\` shows its runs.`;
+  return texts.length === 0 ? [] : [notable('compared', texts.join('; '), cure)];
 }
 
 function explainChange({ change }: WhyFacts, clock: Clock): Finding[] {

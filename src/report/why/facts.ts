@@ -7,6 +7,7 @@ import type { Pause } from '../../store/statements/pauses.ts';
 import { type NextTime, readNextTimes } from '../model/next-times.ts';
 import { type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/runs/run.ts';
 import { selectChange, selectNewestRun } from '../model/runs/runs.ts';
+import { type Rises, readRisesOf } from '../model/runs/script.ts';
 import {
   findHolders,
   readTierState,
@@ -40,6 +41,7 @@ export interface WhyFacts {
   /** The change of content since it last succeeded, if the last run failed. */
   readonly change: ContentChange | null;
   readonly lastSuccess: RunRecord | null;
+  readonly rises: Rises;
   /** Its job, where that was given up. */
   readonly droppedJob: ScriptJob | null;
   /** The newest pass of its tier, where that was left out. */
@@ -74,6 +76,7 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
     lastRun,
     change: lastRun && (await selectChange(log, lastRun)),
     lastSuccess: await selectNewestRun(log, script, { outcomes: ['succeeded'] }),
+    rises: await readRisesOf(site, script),
     droppedJob: job?.state === 'cancelled' ? job : null,
     skippedPass: await selectSkippedPass(db, tier),
     next: await readNext(site, file, tierState),

@@ -294,16 +294,6 @@ function tries(db: Statements) {
           [jobId],
         )
       )?.outcome ?? null,
-    /** Durations of the script's last successful runs, newest first. */
-    durations: async (script: string, limit: number) => {
-      const rows = await db.all<{ duration_us: number }>(
-        `select duration_us from runs where script_id = (select id from scripts where name = ?)
-           and outcome = 'succeeded' and duration_us is not null
-         order by started_at desc, id desc limit ?`,
-        [script, limit],
-      );
-      return rows.map(({ duration_us }) => duration_us / 1000);
-    },
   };
 }
 

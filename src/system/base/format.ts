@@ -85,3 +85,40 @@ interface Ending {
 export function countSucceeded(succeeded: number, withWarning: number): string {
   return `${formatCount(succeeded)} succeeded${withWarning > 0 ? ` (${formatCount(withWarning)} with a warning)` : ''}`;
 }
+
+/** Since when a figure has been above the usual; with instants of any form. */
+interface Rise<At> {
+  readonly factor: number;
+  readonly since: At;
+  readonly isFileChanged: boolean | null;
+  readonly fileChanged: At | null;
+}
+
+interface Rises<At> {
+  readonly slower: (Rise<At> & { readonly durationMs: number; readonly usualMs: number }) | null;
+  readonly heavier: (Rise<At> & { readonly maxRssBytes: number; readonly usualBytes: number }) | null;
+}
+
+/**
+ * What has risen of a script, a line each: `30s, 4.7× its usual 6.4s since 25 Nov 04:42, its file unchanged`.
+ *
+ * @param short writes an instant in the reader's zone
+ */
+export function describeRises<At>({ slower, heavier }: Rises<At>, short: (at: At) => string): string[] {
+  const line = (value: string, usual: string, rise: Rise<At>): string =>
+    `${value}, ${formatTimes(rise.factor)}× its usual ${usual} since ${describeSince(rise, short)}`;
+  return [
+    ...(slower ? [line(formatDuration(slower.durationMs), formatDuration(slower.usualMs), slower)] : []),
+    ...(heavier ? [line(`memory ${formatBytes(heavier.maxRssBytes)}`, formatBytes(heavier.usualBytes), heavier)] : []),
+  ];
+}
+
+function describeSince<At>({ since, isFileChanged, fileChanged }: Rise<At>, short: (at: At) => string): string {
+  if (fileChanged !== null) return `its file changed on ${short(fileChanged)}`;
+  return `${short(since)}${isFileChanged === false ? ', its file unchanged' : ''}`;
+}
+
+/** `4.7`, `23`: how many times as much. */
+export function formatTimes(times: number): string {
+  return times < 10 ? times.toFixed(1) : formatCount(Math.round(times));
+}

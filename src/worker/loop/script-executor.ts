@@ -305,17 +305,12 @@ async function readFree(store: Store, tier: string): Promise<ReadonlySet<number 
   return new Set(open.filter(({ claim_token }) => claim_token === null).map(({ id }) => id));
 }
 
-/** Enough runs to show the present duration, not last year's. */
-const RUNS = 20;
-
-/** The median duration of a script's last successful runs, in milliseconds; null: none, or unknown. */
-export function askUsualDuration(store: Store, script: string): Promise<number | null> {
-  return unlessLost(() => readUsualDuration(store, script));
-}
-
-async function readUsualDuration(store: Store, script: string): Promise<number | null> {
-  const durations = await store.runs.durations(script, RUNS);
-  return durations.sort((one, other) => one - other)[Math.floor(durations.length / 2)] ?? null;
+/** How long a script's last successful runs took, in milliseconds; null: it has none, or nobody knows. */
+export function askUsualDuration({ statements }: Store, script: string): Promise<number | null> {
+  return unlessLost(async () => {
+    const { usualOf } = await import('../../store/statements/monitor/usual.ts');
+    return (await usualOf(statements).figures(script)).durationMs;
+  });
 }
 
 /** Null if the log can no longer be read. */

@@ -4,6 +4,7 @@ import os from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeStaticReport } from '../../../src/dashboard/static/report.ts';
+import { createClock } from '../../../src/report/text/clock.ts';
 import { isOfRuns } from '../../../src/store/words.ts';
 import { machineZone } from '../../../src/system/base/zone.ts';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
@@ -13,6 +14,7 @@ import { makeTemporaryRoot } from '../../support/root.ts';
 import { makeLoggedCall } from '../../support/run.ts';
 import { type Body, openReadApi, readReport } from '../../support/web/dashboard.ts';
 import { writeLog } from '../../support/written-log.ts';
+import { readPart } from '../cli/mail-server.ts';
 
 // Nothing is overdue right after a boot, and the machine of these tests may have been started a minute ago.
 const { uptime } = os;
@@ -124,8 +126,47 @@ test('check, status, API and static report tell of everything that is wrong with
   expect(html).toContain(`<h1>${status.verdict.title}</h1>`);
 });
 
+test('a script that is slower than usual is so everywhere, in the same words', async () => {
+  const root = makeTemporaryRoot({ 'jobs/daily/backup.sh': 'true\n' });
+  const log = await writeLog(root);
+  const content_hash = 'aa'.repeat(32);
+  for (let day = 24; day > 0; day -= 1) {
+    const duration_us = day > 4 ? 6_400_000 : 30_000_000;
+    await log.addRun('daily/backup', NOW - day * DAY, { duration_us, content_hash });
+  }
+  const since = NOW - 4 * DAY;
+  const env = { ...cronEnv(root), PATH: pathWithoutCrontab, TZ: 'UTC', COLUMNS: '160' };
+  const call = async (...args: readonly string[]) => await callAt(args, { cwd: root, env }, NOW);
+  const words = `30s, 4.7× its usual 6.4s since ${createClock(NOW, 'UTC').short(since)}, its file unchanged`;
+  for (const args of [['status'], ['report'], ['report', 'daily/backup'], ['why', 'daily/backup']])
+    expect((await call(...args)).stdout, args.join(' ')).toContain(words);
+  expect(readPart({ source: await readMail(root, call) } as never, 'text/plain')).toContain(words);
+
+  const slower = {
+    ...{ durationMs: 30_000, usualMs: 6400, factor: 4.6875, since: new Date(since).toISOString() },
+    ...{ isFileChanged: false, fileChanged: null },
+  };
+  const risen = [{ script: 'daily/backup', slower, heavier: null }];
+  expect(JSON.parse((await call('status', '--json')).stdout).risen).toEqual(risen);
+  expect(JSON.parse((await call('report', '--json')).stdout).scripts).toMatchObject(risen);
+  const api = openReadApi(root, () => NOW);
+  expect(await api.ask('/api/status')).toMatchObject({ risen });
+  expect(await api.ask('/api/scripts/daily/backup')).toMatchObject({ slower, usual: { durationMs: 6400 } });
+  const place = { site: { root, env: process.env, version: '1.2.3', now: () => NOW }, isWithOutput: false };
+  const { html } = await makeStaticReport({ ...place, distFolder: dirname(commandPath) });
+  writeFileSync(join(root, 'report.html'), html);
+  expect(readReport(join(root, 'report.html')).answers['/api/status']).toMatchObject({ risen });
+});
+
 /** The subject of the report by mail. */
-async function readMailedSubject(root: string, call: (...args: readonly string[]) => Promise<Ended>): Promise<string> {
+async function readMailedSubject(root: string, call: Call): Promise<string> {
+  return (await readMail(root, call)).replaceAll(/\n\s+/g, ' ');
+}
+
+type Call = (...args: readonly string[]) => Promise<Ended>;
+
+/** The report by mail, as the mail program gets it. */
+async function readMail(root: string, call: Call): Promise<string> {
   const sendmail = join(root, 'sendmail');
   writeFileSync(sendmail, `#!/bin/sh\ncat > ${root}/mail.txt\n`, { mode: 0o755 });
   const channel = { kind: 'mail', to: 'me@example.org', sendmail };
@@ -133,7 +174,7 @@ async function readMailedSubject(root: string, call: (...args: readonly string[]
   writeFileSync(settings, JSON.stringify({ alerts: { channels: [channel] } }));
   await call('report', '--mail');
   rmSync(settings);
-  return readFileSync(join(root, 'mail.txt'), 'utf8').replaceAll(/\n\s+/g, ' ');
+  return readFileSync(join(root, 'mail.txt'), 'utf8');
 }
 
 const byId = (one: Body, other: Body): number => one.id - other.id;

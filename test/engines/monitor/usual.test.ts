@@ -6,12 +6,13 @@ import { findSlowRuns } from '../../../src/checks/scripts.ts';
 import type { FinishedRun } from '../../../src/store/schema.ts';
 import type { RunEnding } from '../../../src/store/shared/run-rows.ts';
 import { findUsual } from '../../../src/store/statements/monitor/compare-runs.ts';
+import { usualOf } from '../../../src/store/statements/monitor/usual.ts';
 import { engine } from '../../support/engines/engines.ts';
 import { makeFinishedRun } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { repository } from '../../support/site.ts';
 import { openStoreOf } from '../../support/store.ts';
-import { type WrittenLog, writeLog } from '../../support/written-log.ts';
+import { type WrittenLog, type WrittenRun, writeLog } from '../../support/written-log.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -99,6 +100,46 @@ test('what is slower, faster, larger or prints less than usual is noted with its
     { run_id: large, measure: 'memory', value: 300 * MB, usual: 80 * MB, runs: 30, ...none },
     { run_id: silent, measure: 'output', value: 0, usual: 1000, runs: 30, ...none },
   ]);
+});
+
+test('a script is slower since its first slow run, until a success comes nearer to the usual', async () => {
+  const log = await makeHistory(30);
+  const { rises } = usualOf(log.store.statements);
+  let at = START + 30 * HOUR_MS;
+  const add = (fields: WrittenRun) => {
+    at += HOUR_MS;
+    return log.addRun('hourly/a', at, { max_rss_bytes: 80 * MB, ...fields });
+  };
+  const [old, next] = ['aa'.repeat(32), 'bb'.repeat(32)];
+  await add({ duration_us: 10_600_000, content_hash: old });
+  expect(await rises(at)).toEqual([]);
+  // Of many slow runs only the first ones are unlike those before.
+  for (let run = 0; run < 40; run += 1) await add({ duration_us: 33_000_000, content_hash: old });
+  await add({ duration_us: 1000, outcome: 'failed', content_hash: old });
+  await add({ duration_us: 31_000_000, max_rss_bytes: 900 * MB, content_hash: old });
+  const slower = { script: 'hourly/a', measure: 'duration', value: 31_000, usual: 10_600, since: START + 32 * HOUR_MS };
+  const unchanged = { isFileChanged: false, fileChanged: null };
+  const heavier = { script: 'hourly/a', measure: 'memory', value: 900 * MB, usual: 80 * MB, since: at };
+  expect(await rises(at)).toEqual([
+    { ...heavier, ...unchanged },
+    { ...slower, ...unchanged },
+  ]);
+  expect(await rises(at, 'hourly/b')).toEqual([]);
+  expect(await rises(at - 1, 'hourly/a')).toEqual([{ ...slower, value: 33_000, ...unchanged }]);
+  // What has been so for a month is usual by then.
+  expect(await rises(START + 35 * HOUR_MS + 30 * DAY_MS, 'hourly/a')).toEqual([{ ...heavier, ...unchanged }]);
+  await add({ duration_us: 12_000_000, content_hash: old });
+  expect(await rises(at)).toEqual([]);
+
+  // Its file may have changed with a failure already, and nobody may know.
+  for (let run = 0; run < 60; run += 1) await add({ duration_us: 10_600_000, content_hash: old });
+  await add({ outcome: 'failed', content_hash: next });
+  const fileChanged = at;
+  await add({ duration_us: 90_000_000, content_hash: next });
+  expect(await rises(at)).toEqual([{ ...slower, value: 90_000, since: at, isFileChanged: true, fileChanged }]);
+  await add({ duration_us: 10_600_000, content_hash: null });
+  await add({ duration_us: 91_000_000, content_hash: next });
+  expect(await rises(at)).toMatchObject([{ value: 91_000, since: at, isFileChanged: null, fileChanged: null }]);
 });
 
 test('what a script counts is compared, too', async () => {

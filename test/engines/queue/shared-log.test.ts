@@ -3,6 +3,7 @@ import { addJobs } from '../../../src/queue/add/add.ts';
 import { ServerSession } from '../../../src/store/server/session.ts';
 import type { RunEnding, RunStart } from '../../../src/store/shared/run-rows.ts';
 import { metricsOf } from '../../../src/store/statements/monitor/metrics.ts';
+import { usualOf } from '../../../src/store/statements/monitor/usual.ts';
 import type { NewWorker } from '../../../src/store/statements/workers.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { engine } from '../../support/engines/engines.ts';
@@ -64,7 +65,8 @@ test('names are told apart by each of their bytes', async () => {
     store,
     ids.map((id, index) => makeEnd(makeStart(id, { script: scripts[index] as string }), { duration_us: index * 1000 })),
   );
-  for (const [index, script] of scripts.entries()) expect(await store.runs.durations(script, 9)).toEqual([index]);
+  for (const [index, script] of scripts.entries())
+    expect(await usualOf(store.statements).figures(script)).toMatchObject({ runs: 1, durationMs: index });
   expect((await store.pauses.remove('a')).map(({ name }) => name)).toEqual(['a']);
   expect(await store.pauses.inForce(AT)).toHaveLength(names.length - 1);
 });

@@ -3,7 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { addUp, nearestRank, summarizeRuns } from '../../../src/report/model/runs/runs.ts';
 import { createClock } from '../../../src/report/text/clock.ts';
 import type { Outcome } from '../../../src/store/words.ts';
-import { countOf, formatBytes, formatDuration, formatPeriod, formatRate } from '../../../src/system/base/format.ts';
+import {
+  countOf,
+  describeRises,
+  formatBytes,
+  formatDuration,
+  formatPeriod,
+  formatRate,
+} from '../../../src/system/base/format.ts';
 import {
   firstLine,
   lastLine,
@@ -34,6 +41,24 @@ test.each([
   [46_242_202, '44.1MB'],
 ])('%j bytes read %j', (count, text) => {
   expect(formatBytes(count)).toBe(text);
+});
+
+test('what has risen is told with the usual, since when, and whether the file has changed', () => {
+  const rise = { factor: 4.6875, since: '25 Nov', isFileChanged: false, fileChanged: null };
+  const slower = { durationMs: 30_000, usualMs: 6400, ...rise };
+  const heavier = { maxRssBytes: 300 * 1024 * 1024, usualBytes: 10 * 1024 * 1024, ...rise, factor: 30 };
+  const told = (rises: Parameters<typeof describeRises<string>>[0]) => describeRises(rises, (at) => at);
+  expect(told({ slower: null, heavier: null })).toEqual([]);
+  expect(told({ slower, heavier })).toEqual([
+    '30s, 4.7× its usual 6.4s since 25 Nov, its file unchanged',
+    'memory 300MB, 30× its usual 10MB since 25 Nov, its file unchanged',
+  ]);
+  const changed = { ...slower, isFileChanged: true, fileChanged: '24 Nov' };
+  expect(told({ slower: changed, heavier: null })).toEqual([
+    '30s, 4.7× its usual 6.4s since its file changed on 24 Nov',
+  ]);
+  const unknown = { ...slower, isFileChanged: null };
+  expect(told({ slower: unknown, heavier: null })).toEqual(['30s, 4.7× its usual 6.4s since 25 Nov']);
 });
 
 test('a rate is rounded; only what never failed is 100%', () => {

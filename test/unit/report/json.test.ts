@@ -128,6 +128,8 @@ test('the overview has every key of docs/json.md', async () => {
     lastRun: expect.objectContaining({ id: run, outcome: 'succeeded' }),
     lastError: null,
     recentRuns: [{ id: run, outcome: 'succeeded', durationMs: 100 }],
+    slower: null,
+    heavier: null,
     pause: null,
     waiting: null,
   });

@@ -1,4 +1,5 @@
 import { type ComponentChildren, Fragment } from 'preact';
+import { describeRises, UNKNOWN } from '../../../system/base/format.ts';
 import { printableLine } from '../../../system/base/text.ts';
 import { hrefOf } from '../router.ts';
 import { Time } from './time.tsx';
@@ -30,6 +31,15 @@ export function Sentences({ text }: { readonly text: string }) {
 function withTimes(sentence: string) {
   const parts = sentence.split(/\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/);
   return parts.map((part, index) => (index % 2 === 1 ? <Time key={part} at={part} as="short" /> : part));
+}
+
+/** What has risen of a script, a line each; nothing where all is as usual. */
+export function RiseLines(rises: Parameters<typeof describeRises<string | null>>[0]) {
+  return describeRises(rises, (at) => at ?? UNKNOWN).map((text) => (
+    <p key={text}>
+      <Words text={text} />
+    </p>
+  ));
 }
 
 /** The way to the page of a script. */

@@ -1,6 +1,5 @@
-import { median } from 'simple-statistics';
 import type { LogView } from '../../../discovery/site.ts';
-import { type MeasuredRun, usualOf } from '../../../store/statements/monitor/usual.ts';
+import { usualOf } from '../../../store/statements/monitor/usual.ts';
 import type { StoreSession } from '../../../store/store.ts';
 import { field, record, shown, type Values } from '../../../system/base/record.ts';
 
@@ -32,25 +31,92 @@ export const usualRecord = record(null, {
   counts: field.map(field.number),
 });
 
-export type UsualFigures = Values<typeof usualRecord>;
+const riseFields = {
+  factor: shown.number.about('How many times the usual it is'),
+  since: shown.instant.from('since').about('Start of the first success that was so'),
+  isFileChanged: shown.flag.orNull.about('Whether its file changed with that run; null: not known'),
+  fileChanged: shown.instant.orNull
+    .from('fileChanged')
+    .about('When the changed file first ran; null: it has not changed, or nobody knows'),
+};
 
-/** As many as tell what is usual now, not what it was last year. */
-const USUAL_RUNS = 30;
+/** How much longer than usual a script takes, and how much more memory it needs. */
+export const risesRecord = record(null, {
+  slower: shown
+    .one(
+      record('Slower', {
+        durationMs: shown.number.about('Of its newest success'),
+        usualMs: shown.number.about('Before it got slower'),
+        ...riseFields,
+      }),
+    )
+    .orNull.about('Each success lasts much longer than usual since then; null: it is as usual'),
+  heavier: shown
+    .one(
+      record('Heavier', {
+        maxRssBytes: shown.number.about('Peak memory of its newest success'),
+        usualBytes: shown.number.about('Before it needed more'),
+        ...riseFields,
+      }),
+    )
+    .orNull.about('Each success needs much more memory than usual since then; null: it is as usual'),
+});
 
-/** @param store null: nothing was ever recorded */
-export async function readUsual(store: StoreSession | null, script: string, nowMs: number): Promise<UsualFigures> {
-  const runs = store === null ? [] : await usualOf(store.statements).successes(script, nowMs + 1, USUAL_RUNS);
-  const medianOf = (of: (run: MeasuredRun) => number | null): number | null => {
-    const known = runs.flatMap((run) => of(run) ?? []);
-    return known.length === 0 ? null : median(known);
-  };
-  const counts = runs.map((run) => run.counts);
-  const names = [...new Set(counts.flatMap((each) => Object.keys(each)))];
+export type Rises = Values<typeof risesRecord>;
+
+export const noRises: Rises = { slower: null, heavier: null };
+
+/** The part of a site that tells what has risen. */
+interface SeenLog {
+  readonly store: StoreSession | null;
+  readonly nowMs: number;
+}
+
+export async function readRisesOf({ store, nowMs }: SeenLog, script: string): Promise<Rises> {
+  return (await readRises(store, nowMs, script)).get(script) ?? noRises;
+}
+
+/**
+ * What has risen of each script, or of this one; the most slowed down first. Scripts of which nothing has are left out.
+ *
+ * @param store null: nothing was ever recorded
+ */
+export async function readRises(
+  store: StoreSession | null,
+  nowMs: number,
+  script?: string,
+): Promise<ReadonlyMap<string, Rises>> {
+  const rises = new Map<string, Rises>();
+  if (store === null) return rises;
+  for (const rise of await usualOf(store.statements).rises(nowMs, script)) {
+    const { measure, value, usual, since, isFileChanged, fileChanged } = rise;
+    const facts = { factor: value / usual, since, isFileChanged, fileChanged };
+    const risen =
+      measure === 'duration'
+        ? { slower: { durationMs: value, usualMs: usual, ...facts } }
+        : { heavier: { maxRssBytes: value, usualBytes: usual, ...facts } };
+    rises.set(rise.script, { ...noRises, ...rises.get(rise.script), ...risen });
+  }
+  return rises;
+}
+
+/**
+ * The usual figures; of what has risen, that of before.
+ *
+ * @param store null: nothing was ever recorded
+ */
+export async function readUsual(
+  store: StoreSession | null,
+  script: string,
+  nowMs: number,
+  rises?: Rises,
+): Promise<Values<typeof usualRecord>> {
+  if (store === null) return { runs: 0, durationMs: null, maxRssBytes: null, outputBytes: null, counts: {} };
+  const figures = await usualOf(store.statements).figures(script, nowMs);
+  const { slower, heavier } = rises ?? (await readRisesOf({ store, nowMs }, script));
   return {
-    runs: runs.length,
-    durationMs: medianOf(({ durationMs }) => durationMs),
-    maxRssBytes: medianOf(({ maxRssBytes }) => maxRssBytes),
-    outputBytes: medianOf(({ outputBytes }) => outputBytes),
-    counts: Object.fromEntries(names.map((name) => [name, median(counts.flatMap((each) => each[name] ?? []))])),
+    ...figures,
+    durationMs: slower?.usualMs ?? figures.durationMs,
+    maxRssBytes: heavier?.usualBytes ?? figures.maxRssBytes,
   };
 }

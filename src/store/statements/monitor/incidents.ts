@@ -147,8 +147,8 @@ function reading(db: Statements) {
       readLastRun(db, subject, last_run_id),
     /** How the newest runs of a subject that have ended did so, the newest first. */
     outcomes: (subject: string, limit: number) =>
-      db.all<Pick<RunRow, 'outcome' | 'duration_us'>>(
-        `select outcome, duration_us from runs
+      db.all<Pick<RunRow, 'outcome'>>(
+        `select outcome from runs
          where script_id = (select id from scripts where name = ?) and outcome not in ('running', 'released')
          order by started_at desc limit ?`,
         [subject, limit],

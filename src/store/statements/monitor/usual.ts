@@ -1,4 +1,5 @@
-import { toMillis } from '../../../system/base/values.ts';
+import { median } from 'simple-statistics';
+import { DAY_MS, toMillis } from '../../../system/base/values.ts';
 import type { ActivityLog } from '../../schema.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 
@@ -21,6 +22,32 @@ export interface ContentChange {
   readonly changedAt: number;
   /** Start of the last successful run with another content. */
   readonly lastSuccessAt: number;
+}
+
+/** Medians of a script's last successful runs; null: none of them has the figure. */
+export interface UsualFigures {
+  /** How many runs that is known of. */
+  readonly runs: number;
+  readonly durationMs: number | null;
+  readonly maxRssBytes: number | null;
+  readonly outputBytes: number | null;
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** A figure of a script that has been far above what was usual in each success since one run. */
+export interface Rise {
+  readonly script: string;
+  readonly measure: 'duration' | 'memory';
+  /** Of the newest success. Milliseconds or bytes. */
+  readonly value: number;
+  /** Before the first of these runs. */
+  readonly usual: number;
+  /** Start of the first of these runs. */
+  readonly since: number;
+  /** Whether the content of its file changed between the success before the first of them and that; null: unknown. */
+  readonly isFileChanged: boolean | null;
+  /** When the changed content first ran; null: it has not changed, or nobody knows. */
+  readonly fileChanged: number | null;
 }
 
 type ChangeOf = { readonly runId: number } | { readonly script: string };
@@ -48,6 +75,11 @@ export function usualOf(db: Statements) {
         // The instant may be the middle between two instants, so it is rounded up.
         [script, script, Math.ceil(before), limit * LOOK_BACK, limit],
       ),
+    /** The usual figures of a script; at that instant, or now. All that is called usual comes from here. */
+    figures: async (script: string, at = LAST_INSTANT) =>
+      summarize(await usualOf(db).successes(script, at + 1, USUAL_RUNS)),
+    /** What has risen until an instant, and not come down since; the greatest factor first. */
+    rises: (at: number, script?: string) => findRises(db, at, script),
     /** The change of a run, or of a script's newest run; null: its content is unchanged, or unknown. */
     change: (of: ChangeOf) => findChange(db, of),
   };
@@ -77,6 +109,81 @@ async function readMeasured(
     const counts = ofRun.flatMap(({ counted, value }) => (counted === null ? [] : [[counted, value] as const]));
     return { ...run, durationMs: toMillis(durationUs), counts: Object.fromEntries(counts) };
   });
+}
+
+const LAST_INSTANT = Number.MAX_SAFE_INTEGER - 1;
+
+/** As many as tell what is usual now, not what it was last year. */
+const USUAL_RUNS = 30;
+
+function summarize(runs: readonly MeasuredRun[]): UsualFigures {
+  const medianOf = (of: (run: MeasuredRun) => number | null): number | null => {
+    const known = runs.flatMap((run) => of(run) ?? []);
+    return known.length === 0 ? null : median(known);
+  };
+  const counts = runs.map((run) => run.counts);
+  const names = [...new Set(counts.flatMap((each) => Object.keys(each)))];
+  return {
+    runs: runs.length,
+    durationMs: medianOf(({ durationMs }) => durationMs),
+    maxRssBytes: medianOf(({ maxRssBytes }) => maxRssBytes),
+    outputBytes: medianOf(({ outputBytes }) => outputBytes),
+    counts: Object.fromEntries(names.map((name) => [name, median(counts.flatMap((each) => each[name] ?? []))])),
+  };
+}
+
+/** What has been so for longer is usual by now. */
+const LONGEST_RISE_MS = 30 * DAY_MS;
+
+/** Newest deviations among which rises are looked for: rare ones, of as many runs as a site has in months. */
+const MOST_DEVIATIONS = 5_000;
+
+interface RiseRow extends Omit<Rise, 'isFileChanged' | 'fileChanged'> {
+  /** The content of the first run, that of the success before it, and when the first one ran after the other. */
+  readonly version: number | null;
+  readonly versionBefore: number | null;
+  readonly changedAt: number | null;
+}
+
+/**
+ * A rise begins with a run that was far above the usual when it was recorded, and goes on as long as each success is
+ * nearer to that one than to the usual, by their factors. Squares, as not each SQLite knows roots; fractions, as whole
+ * numbers would overflow.
+ */
+async function findRises(db: Statements, at: number, script?: string): Promise<Rise[]> {
+  const { join } = db.dialect;
+  const figure = (run: string): string =>
+    `(case unlike.measure when 'duration' then ${run}.duration_us / 1000.0 else ${run}.max_rss_bytes * 1.0 end)`;
+  const success = (run: string): string => `${run}.script_id = runs.script_id and ${run}.outcome = 'succeeded'`;
+  const beforeIt = (column: string): string =>
+    `(select earlier.${column} from runs as earlier where ${success('earlier')} and earlier.started_at < runs.started_at
+      order by earlier.started_at desc, earlier.id desc limit 1)`;
+  const rows = await db.all<RiseRow>(
+    `select scripts.name as script, unlike.measure, unlike.usual, runs.started_at as "since",
+       (select ${figure('newest')} from runs as newest where ${success('newest')} and newest.started_at <= ?
+          and ${figure('newest')} is not null order by newest.started_at desc, newest.id desc limit 1) as value,
+       runs.version_id as version, ${beforeIt('version_id')} as "versionBefore",
+       (select min(same.started_at) from runs as same where same.script_id = runs.script_id
+        and same.version_id = runs.version_id and same.started_at > ${beforeIt('started_at')}) as "changedAt"
+     from (select run_id, measure, value, usual from deviations order by run_id desc limit ?) as unlike
+     ${join} runs on runs.id = unlike.run_id ${join} scripts on scripts.id = runs.script_id
+     where unlike.measure in ('duration', 'memory') and unlike.value > unlike.usual
+       and unlike.usual > 0 and runs.started_at > ? and runs.started_at <= ?
+       ${script === undefined ? '' : 'and scripts.name = ?'}
+       and not exists (select 1 from runs as later where ${success('later')} and later.started_at > runs.started_at
+         and later.started_at <= ? and ${figure('later')} * ${figure('later')} < unlike.value * unlike.usual)
+     order by runs.started_at, runs.id`,
+    [at, MOST_DEVIATIONS, at - LONGEST_RISE_MS, at, ...(script === undefined ? [] : [script]), at],
+  );
+  const firsts = Map.groupBy(rows, (row) => `${row.measure} ${row.script}`).values();
+  return [...firsts]
+    .map(([first]) => toRise(first as RiseRow))
+    .toSorted((one, other) => other.value / other.usual - one.value / one.usual);
+}
+
+function toRise({ version, versionBefore, changedAt, ...rise }: RiseRow): Rise {
+  const isFileChanged = version === null || versionBefore === null ? null : version !== versionBefore;
+  return { ...rise, value: Number(rise.value), isFileChanged, fileChanged: isFileChanged ? changedAt : null };
 }
 
 interface Content {

@@ -3,7 +3,7 @@ import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '.
 import type { components } from '../../../client/paths.ts';
 import { Answered, Empty, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { FAILED, Icon, State } from '../../components/state.tsx';
-import { Name, RunLink, Words } from '../../components/text.tsx';
+import { Name, RiseLines, RunLink, ScriptLink, Words } from '../../components/text.tsx';
 import { setServerTime, Time } from '../../components/time.tsx';
 import { tell } from '../../components/toast.tsx';
 import { useQuery } from '../../data.ts';
@@ -43,8 +43,35 @@ function Told({ overview, status }: ToldProps) {
           <Troubles troubles={troubles} />
         </Section>
       )}
+      <Risen {...status} />
       {!status.isLogUnread && <Details overview={overview} status={status} />}
     </>
+  );
+}
+
+/** Most scripts that are named. */
+const MOST_RISEN = 10;
+
+/** Scripts that are slower than usual, or need more memory. */
+function Risen({ risen }: StatusAnswer) {
+  if (risen.length === 0) return null;
+  const further = risen.length - MOST_RISEN;
+  return (
+    <Section title="Slower than usual">
+      <ul class="card rises">
+        {risen.slice(0, MOST_RISEN).map(({ script, ...rises }) => (
+          <li key={script}>
+            <ScriptLink name={script} />
+            <RiseLines {...rises} />
+          </li>
+        ))}
+      </ul>
+      {further > 0 && (
+        <p class="more">
+          <a href={hrefOf('/scripts')}>{countOf(further, 'further script')}</a>
+        </p>
+      )}
+    </Section>
   );
 }
 

@@ -9,7 +9,7 @@ import {
 import type { components } from '../../../client/paths.ts';
 import { Answered, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, type Tone, toneOfState } from '../../components/state.tsx';
-import { RunLink, Words } from '../../components/text.tsx';
+import { RiseLines, RunLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time, Until } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
@@ -66,6 +66,11 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
           </p>
         </Notice>
       ))}
+      {(script.slower ?? script.heavier) !== null && (
+        <Notice tone="warning" title={titleOfRise(script)}>
+          <RiseLines {...script} />
+        </Notice>
+      )}
       {script.running.map(({ id, startedAt }) => (
         <Section key={id} title="Running now" aside={<Elapsed since={startedAt} />}>
           <p>
@@ -85,6 +90,11 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
       <Versions script={script} />
     </>
   );
+}
+
+/** What is told below it. */
+function titleOfRise({ slower }: ScriptAnswer): string {
+  return slower === null ? 'More memory than usual' : 'Slower than usual';
 }
 
 function Head({ script }: { readonly script: ScriptAnswer }) {
@@ -169,11 +179,14 @@ function describeTimes({ schedule, timezone }: components['schemas']['NextTime']
 }
 
 /** Usual figures of its successful runs. */
-function Usual({ script: { usual } }: { readonly script: ScriptAnswer }) {
+function Usual({ script: { usual, slower, heavier } }: { readonly script: ScriptAnswer }) {
   if (usual.runs === 0) return null;
   return (
     <Section title="What is usual">
-      <p class="quiet">The middle of its last {countOf(usual.runs, 'successful run')}.</p>
+      <p class="quiet">
+        The middle of its last {countOf(usual.runs, 'successful run')}
+        {(slower ?? heavier) !== null && '; of what is above the usual, of those before'}.
+      </p>
       <FigureList>
         <FigureItem label="Duration">{formatDuration(usual.durationMs)}</FigureItem>
         <FigureItem label="Memory">{formatBytes(usual.maxRssBytes)}</FigureItem>

@@ -5,7 +5,7 @@ import { Choice, More, SearchField } from '../../components/fields.tsx';
 import { Answered, Empty, Notice, Page } from '../../components/page.tsx';
 import { isFailedRun, RunOutcome, State } from '../../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
-import { Name, ScriptLink, Words } from '../../components/text.tsx';
+import { Name, RiseLines, ScriptLink, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
 import { RunNow } from '../../manage/run-now.tsx';
@@ -137,8 +137,8 @@ function Standings({ standing, lastRun, pause }: ScriptRow) {
   );
 }
 
-/** The error, and what a script said of itself. */
-function belowOf({ lastError, lastRun }: ScriptRow) {
+/** The error; or what has risen, and what a script said of itself. */
+function belowOf({ lastError, lastRun, slower, heavier }: ScriptRow) {
   if (lastError !== null && lastRun !== null) {
     return (
       <a class="error-line" href={hrefOf('/runs', lastRun.id)}>
@@ -146,11 +146,13 @@ function belowOf({ lastError, lastRun }: ScriptRow) {
       </a>
     );
   }
-  return lastRun?.warning ? (
-    <span class="warning-line">
-      <Name text={lastRun.warning} />
-    </span>
-  ) : null;
+  if (!lastRun?.warning && (slower ?? heavier) === null) return null;
+  return (
+    <div class="warning-line">
+      <RiseLines slower={slower} heavier={heavier} />
+      {lastRun?.warning && <Name text={lastRun.warning} />}
+    </div>
+  );
 }
 
 type Schemas = components['schemas'];
