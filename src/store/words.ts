@@ -177,9 +177,17 @@ export const DOUBT = 'exit code 0, but its output tells of a failure: ';
 export const deliveryKinds = ['alert', 'ping', 'report'] as const;
 export type DeliveryKind = (typeof deliveryKinds)[number];
 
-/** The permission of a token: only to look, or also to change things. */
-export const tokenPermissions = ['read', 'manage'] as const;
+/**
+ * The permissions of a token, each with all that those before it allow: to see states, names and figures; also data,
+ * errors and output; also to start, stop and retry what is there; also to change everything.
+ */
+export const tokenPermissions = ['wall', 'read', 'run', 'manage'] as const;
 export type TokenPermission = (typeof tokenPermissions)[number];
+
+/** A permission with all that it includes, the weakest first. */
+export function permissionsWithin(permission: TokenPermission): readonly TokenPermission[] {
+  return tokenPermissions.slice(0, tokenPermissions.indexOf(permission) + 1);
+}
 
 /** The form of a unique key or a group. */
 export const KEY = 'text of 1 to 255 whole characters';

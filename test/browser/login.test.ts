@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { openPage } from '../support/web/browser.ts';
+import { runPassAgain } from '../support/command.ts';
+import { changeLog } from '../support/log.ts';
+import { lookAt, openPage } from '../support/web/browser.ts';
 import { startTestServer } from '../support/web/dashboard.ts';
 
 /** A browser tells of each refusal on its console, which is no complaint here. */
@@ -41,4 +45,44 @@ test('the page asks for a token, says that one is wrong, and lets the right one 
     .first()
     .waitFor();
   expect(await whoIs(page)).toMatchObject({ name: 'token laptop', permission: 'read' });
+});
+
+test('a token for a wall shows the overview alone, without links, controls, errors and output', async () => {
+  const server = await startTestServer();
+  const script = '#!/bin/sh\necho "no such customer 4711" >&2\nexit 3\n';
+  writeFileSync(join(server.root, 'jobs/hourly/a.sh'), script, { mode: 0o755 });
+  runPassAgain(server.root);
+  server.clock.now = Date.now();
+  const page = await openRefused(server.listensAt);
+  const answers: Promise<string>[] = [];
+  page.on('response', (response) => {
+    if (/\/api\/(?!events)/.test(response.url())) answers.push(response.text().catch(() => ''));
+  });
+  await page.getByLabel('Token').fill(await server.addToken('hall', 'wall'));
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByText('1 script is failing').first().waitFor();
+  await page.getByRole('navigation').waitFor({ state: 'detached' });
+  expect(await page.locator('a[href]').count()).toBe(0);
+  expect(await page.getByRole('button').allInnerTexts()).toEqual(['Skip to the content', 'Log out']);
+  expect(await page.locator('main').innerText()).toMatch(/hourly\/a[\s\S]*left out here/);
+  await page.evaluate(() => {
+    (globalThis as unknown as { location: { hash: string } }).location.hash = '#/runs/1';
+  });
+  await page.getByText('1 script is failing').first().waitFor();
+  for (const answer of [...(await Promise.all(answers)), await page.content()]) expect(answer).not.toContain('4711');
+  await lookAt(page, 'wall');
+});
+
+test('the login tells why a session has ended', async () => {
+  const server = await startTestServer();
+  const page = await openRefused(server.listensAt);
+  await page.getByLabel('Token').fill(await server.addToken('laptop', 'read'));
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page
+    .getByRole('heading', { name: /overview/i })
+    .first()
+    .waitFor();
+  changeLog(server.root, 'delete from tokens');
+  await page.getByText('Your session has ended: its time is over, its token was revoked').waitFor();
+  await page.getByRole('button', { name: 'Log in' }).waitFor();
 });

@@ -7,6 +7,7 @@ import { formatJson } from '../../report/json.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { checkWritable } from '../../settings/access.ts';
 import { apiTokensOf, type Token } from '../../store/statements/registers.ts';
+import { type TokenPermission, tokenPermissions } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
@@ -112,12 +113,10 @@ export async function addToken(context: CommandContext, options: Given<'web toke
       `A token's name has 1 to 64 letters, digits or any of . @ + - _ , such as laptop; found ${JSON.stringify(name)}.`,
     );
   }
-  if (options.read && options.manage)
-    throw new UsageError('--read and --manage cannot be combined: --manage includes reading.');
   const createdAt = context.now();
   const expiresAt = options.expires === undefined ? null : createdAt + options.expires;
   const text = makeToken();
-  const permission = options.manage ? 'manage' : 'read';
+  const permission = choosePermission(options);
   const token = await withWritableLog(context, options.root, (store) =>
     store.transaction((session) =>
       apiTokensOf(session.statements).add({ name, hash: hashOf(text), permission, createdAt, expiresAt }),
@@ -131,6 +130,14 @@ export async function addToken(context: CommandContext, options: Given<'web toke
   const clock = createClock(createdAt);
   const until = expiresAt === null ? 'until it is revoked' : `until ${clock.dateTime(expiresAt)} (${clock.zone})`;
   await print(context, `${text}\n\nThe token ${name} (${permission}) is valid ${until}. It is not shown again.\n`);
+}
+
+function choosePermission(
+  options: { readonly [Permission in TokenPermission]?: boolean | undefined },
+): TokenPermission {
+  const [permission = 'read', other] = tokenPermissions.filter((each) => options[each]);
+  if (other === undefined) return permission;
+  throw new UsageError(`--${permission} and --${other} cannot be combined: --${other} includes --${permission}.`);
 }
 
 function toJson({ name, permission, createdAt, expiresAt, lastUsedAt }: Token) {

@@ -60,6 +60,7 @@ for it once and then keeps a session of 7 days at most.
 Examples:
   runner web token add laptop --manage             may change things, until it is revoked
   runner web token add grafana --expires 90d       may read, for 90 days
+  runner web token add wallboard --wall            sees states, but no data, errors or output
   runner web token list                            names, what they may do, when they were last used
   runner web token revoke laptop                   ends it, and the sessions that it has opened`,
         commands: {
@@ -67,8 +68,10 @@ Examples:
             about: 'create a token, and print it, only this once',
             args: { '<name>': 'its name, which the activity shows with each change' },
             options: {
-              '--read': 'allow reading only (the default)',
-              '--manage': 'also allow changes: run, retry, pause, delete',
+              '--wall': 'allow seeing states, names and figures only',
+              '--read': 'also data, errors and output (the default)',
+              '--run': 'also starting, stopping, retrying, adding jobs',
+              '--manage': 'everything: also pausing, muting, deleting',
               '--expires <duration>': {
                 about: 'how long it is valid: 12h, 90d (default: until it is revoked)',
                 read: by(durationReader('12h or 90d')),

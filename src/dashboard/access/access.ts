@@ -6,7 +6,16 @@ import { HTTPException } from 'hono/http-exception';
 import { isLogFailure, StoreUnavailable } from '../../store/failures.ts';
 import { apiTokensOf, type HashedToken } from '../../store/statements/registers.ts';
 import type { Store } from '../../store/store.ts';
-import type { Access, ApiEnv, Caller, Demand, Refusal, SessionInfo } from '../api/route.ts';
+import { permissionsWithin } from '../../store/words.ts';
+import {
+  type Access,
+  type ApiEnv,
+  type Caller,
+  type Demand,
+  type Refusal,
+  refuseCaller,
+  type SessionInfo,
+} from '../api/route.ts';
 import type { LiveSite } from '../site.ts';
 import {
   type Address,
@@ -66,6 +75,8 @@ const NOBODY: Caller = { name: 'nobody', permission: 'read' };
 
 const WRONG = 'This token is not valid: it is not known here, has expired, or was revoked.';
 
+const ENDED = 'Your session has ended: its time is over, its token was revoked or has expired, or you have logged out.';
+
 /** Lets in who has a token or a session, and the owner at a socket that nobody else can open. */
 export function createAccess(site: LiveSite, options: AccessOptions): Access {
   const state: AccessState = {
@@ -118,16 +129,14 @@ async function admit(state: AccessState, c: Request, demanded: Demand | null): P
   // The page is the same for all, and costs nothing. A login is refused once its credential is known to be wrong.
   if (demanded === 'none') return isBodyJson(c) ? NOBODY : NO_JSON;
   const known = await identify(state, c);
-  const hasToken = c.req.header('authorization') !== undefined;
-  if (known === null) return refuseStranger(state, c, hasToken ? WRONG : 'Log in, or send a token.');
+  if (known === null) return refuseStranger(state, c, describeWrong(state, c));
   noteConnection(state, c, known);
   const tooMany = limitRate(state, c, known);
   if (tooMany !== null) return tooMany;
   if (!isBodyJson(c)) return NO_JSON;
-  if (demanded === 'manage' && known.permission !== 'manage') {
-    return { status: 403, detail: `${known.name} has permission to read, not to change anything.` };
-  }
-  const changes = demanded === 'manage' || !['GET', 'HEAD'].includes(c.req.method);
+  const refused = refuseCaller(known, demanded);
+  if (refused !== null) return { status: 403, detail: refused };
+  const changes = permissionsWithin(demanded).includes('run') || !['GET', 'HEAD'].includes(c.req.method);
   if (changes && known.isAmbient && !isSame(c.req.header('x-csrf-token') ?? '', csrfOf(state, known))) {
     const detail =
       'Requests that change something need the header X-CSRF-Token, as GET /api/session tells it, or a token.';
@@ -173,10 +182,22 @@ function refuseForNow(retryAfterS: number): Refusal {
   return { status: 429, detail: 'Too many requests; ask more slowly.', retryAfterS };
 }
 
-/** Only who has no valid credential is ever refused for what others have sent. */
-function refuseStranger(state: AccessState, c: Request, detail: string): Refusal {
+/** Why the credential of a request is of no use; null: it has none. */
+function describeWrong({ cookieName }: AccessState, c: Request): string | null {
+  if (c.req.header('authorization') !== undefined) return WRONG;
+  return getCookie(c, cookieName) === undefined ? null : ENDED;
+}
+
+/**
+ * Only who has no valid credential is ever refused for what others have sent.
+ *
+ * @param wrong why a credential that was sent is of no use; null: none was
+ */
+function refuseStranger(state: AccessState, c: Request, wrong: string | null): Refusal {
   const waitS = state.strangers.check(clientOf(addressOf(state, c)), state.site.now());
-  return waitS === null ? { status: 401, detail } : refuseForNow(waitS);
+  if (waitS !== null) return refuseForNow(waitS);
+  if (wrong === null) return { status: 401, detail: 'Log in, or send a token.' };
+  return { status: 401, detail: wrong, isWrongCredential: true };
 }
 
 /** The address whose requests are counted together. A proxy puts it last in `X-Forwarded-For`. */

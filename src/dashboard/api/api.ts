@@ -68,7 +68,7 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
   addEventRoutes(api);
   for (const add of [...scriptViews, ...runViews, addOutputRoute, ...jobViews, ...tierViews]) add(api);
   for (const add of [...activityViews, ...monitorViews, addPrometheusRoute, ...settingsViews]) add(api);
-  api.get('/api/openapi.json', demand('read'), (c) => c.json(apiDocument(api, site.version)));
+  api.get('/api/openapi.json', demand('wall'), (c) => c.json(apiDocument(api, site.version)));
   api.notFound(() => answerProblem(404, { detail: 'There is nothing at this address.' }));
   api.onError((error, c) => {
     const isRead = c.req.method === 'GET';
@@ -102,9 +102,10 @@ function openTo(caller: Caller): Access {
 }
 
 /** A refusal as a problem. */
-export function answerRefusal({ status, detail, retryAfterS }: Refusal): Response {
+export function answerRefusal({ status, detail, isWrongCredential = false, retryAfterS }: Refusal): Response {
   const refused = answerProblem(status, { detail });
-  if (status === 401) refused.headers.set('www-authenticate', 'Bearer');
+  if (status === 401)
+    refused.headers.set('www-authenticate', `Bearer${isWrongCredential ? ' error="invalid_token"' : ''}`);
   if (retryAfterS !== undefined) refused.headers.set('retry-after', String(retryAfterS));
   return refused;
 }

@@ -7,7 +7,7 @@ import { type Api, defineRoute } from './route.ts';
 
 const versionSchema = z.object({ version: z.string() }).openapi('Version');
 
-const eventsRoute = defineRoute('read', {
+const eventsRoute = defineRoute('wall', {
   operationId: 'followChanges',
   method: 'get',
   path: '/api/events',

@@ -3,18 +3,16 @@ import { createRoute, type OpenAPIHono, type RouteConfig, z } from '@hono/zod-op
 import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import { permissionsWithin, type TokenPermission, tokenPermissions } from '../../store/words.ts';
 import type { LiveSite } from '../site.ts';
 import { type AnswerRecord, leaveOut } from './left-out.ts';
 import { recordOf } from './schema-of.ts';
-
-/** The rights of a caller: to look, or also to change something. */
-export type Permission = 'read' | 'manage';
 
 /** The client of a request. */
 export interface Caller {
   /** Recorded with what they change: `token laptop`, `user 1000`. */
   readonly name: string;
-  readonly permission: Permission;
+  readonly permission: TokenPermission;
   /** True: answers leave out the fields that not everybody may see. */
   readonly isAnybody?: boolean;
 }
@@ -23,6 +21,8 @@ export interface Caller {
 export interface Refusal {
   readonly status: ContentfulStatusCode;
   readonly detail: string;
+  /** A credential was sent that is not valid. */
+  readonly isWrongCredential?: boolean;
   /** After how many seconds it may be tried again. */
   readonly retryAfterS?: number;
 }
@@ -72,20 +72,22 @@ const problemResponse = {
 } as const;
 
 /** The permission that a route demands; `none`: it admits everybody, and knows nothing about the caller. */
-export type Demand = Permission | 'none';
+export type Demand = TokenPermission | 'none';
 
 const demands = new WeakMap<object, Demand>();
-const strictness: readonly Demand[] = ['none', 'read', 'manage'];
+const strictness: readonly Demand[] = ['none', ...tokenPermissions];
 
 /**
  * Stands before the handler of a route, and says what it asks for. A route without it is refused.
  *
- * @param answered what it answers: of anything else nothing is shown to anybody
+ * @param answered what it answers: of anything else nothing is shown to anybody, unless the route is for walls, too
  */
 export function demand(demanded: Demand, answered: AnswerRecord | null = null): MiddlewareHandler<ApiEnv> {
   const pass: MiddlewareHandler<ApiEnv> = async (c, next) => {
     await next();
-    if (c.var.caller.isAnybody && c.res.ok) c.res = Response.json(await readPublicly(c.res, answered));
+    const { permission, isAnybody = permission === 'wall' } = c.var.caller;
+    if (!isAnybody || !c.res.ok || (demanded === 'wall' && answered === null)) return;
+    c.res = Response.json(await readPublicly(c.res, answered));
   };
   demands.set(pass, demanded);
   return pass;
@@ -93,6 +95,12 @@ export function demand(demanded: Demand, answered: AnswerRecord | null = null): 
 
 async function readPublicly(answer: Response, answered: AnswerRecord | null): Promise<unknown> {
   return answered === null ? null : leaveOut(answered, (await answer.json()) as object);
+}
+
+/** Why a caller may not do something; null: they may. */
+export function refuseCaller({ name, permission }: Caller, demanded: TokenPermission): string | null {
+  if (permissionsWithin(permission).includes(demanded)) return null;
+  return `${name} has the permission ${permission}; this needs ${demanded}.`;
 }
 
 /** The strictest demand among the routes that match a request; null: none of them makes a demand. */

@@ -1,12 +1,14 @@
 import { z } from '@hono/zod-openapi';
-import { type VerbName, verbNames, verbOf } from '../../queue/settle/verbs.ts';
+import { permissionOf, type VerbName, verbNames, verbOf } from '../../queue/settle/verbs.ts';
+import { permissionsWithin, tokenPermissions } from '../../store/words.ts';
 import { hostZone } from '../../system/base/zone.ts';
 import { type Api, defineRoute, instantSchema, jsonResponse, type Refusal, type SessionInfo } from './route.ts';
 
 const sessionSchema = z
   .object({
     name: z.string().openapi({ description: 'Who you are: recorded with what you change', example: 'token laptop' }),
-    permission: z.enum(['read', 'manage']),
+    permission: z.enum(tokenPermissions),
+    may: z.array(z.enum(tokenPermissions)).openapi({ description: 'All permissions that yours includes' }),
     csrf: z
       .string()
       .nullable()
@@ -34,7 +36,7 @@ const credentialSchema = z.object({
     .openapi({ description: 'A token, or a key that `npx folder-runner web` has printed, which is valid once' }),
 });
 
-const getRoute = defineRoute('read', {
+const getRoute = defineRoute('wall', {
   operationId: 'getSession',
   method: 'get',
   path: '/api/session',
@@ -51,7 +53,7 @@ const loginRoute = defineRoute('none', {
   responses: { 200: jsonResponse('You, from now on', sessionSchema) },
 });
 
-const logoutRoute = defineRoute('read', {
+const logoutRoute = defineRoute('wall', {
   operationId: 'logOut',
   method: 'delete',
   path: '/api/session',
@@ -75,8 +77,9 @@ export function addSessionRoutes(api: Api, refuse: (refusal: Refusal) => Respons
 
 function toJson({ name, permission, csrf, expiresAt }: SessionInfo): z.infer<typeof sessionSchema> {
   const end = expiresAt === null ? null : new Date(expiresAt).toISOString();
-  const buttons = permission === 'manage' ? verbNames.flatMap(toButton) : [];
-  return { name, permission, csrf, expiresAt: end, zone: hostZone(), buttons };
+  const may = [...permissionsWithin(permission)];
+  const buttons = verbNames.filter((verb) => may.includes(permissionOf(verb))).flatMap(toButton);
+  return { name, permission, may, csrf, expiresAt: end, zone: hostZone(), buttons };
 }
 
 function toButton(verb: VerbName) {

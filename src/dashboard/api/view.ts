@@ -12,6 +12,8 @@ interface View<Params extends z.ZodRawShape, Query extends z.ZodRawShape, F exte
   readonly operationId: string;
   readonly path: string;
   readonly summary: string;
+  /** For who may only see states and figures, too: no value of its query may find out what the answer leaves out. */
+  readonly permission?: 'wall';
   /** Values in the path. */
   readonly params?: Params;
   /** Values of the query. Default: it takes none. */
@@ -32,10 +34,10 @@ type None = Readonly<Record<never, never>>;
 export function view<F extends Fields, Params extends z.ZodRawShape = None, Query extends z.ZodRawShape = None>(
   asked: View<Params, Query, F>,
 ): (api: Api) => void {
-  const { operationId, path, summary, params, query = {}, says, answers, isWithoutLog } = asked;
+  const { operationId, path, summary, permission = 'read', params, query = {}, says, answers, isWithoutLog } = asked;
   const request = { ...(params && { params: z.object(params) }), query: z.strictObject(query) };
   const responses = { 200: jsonResponse(says, schemaOf(answers)) };
-  const route = defineRoute('read', { operationId, method: 'get', path, summary, request, responses });
+  const route = defineRoute(permission, { operationId, method: 'get', path, summary, request, responses });
   return (api) =>
     api.openapi(route, async (c) => {
       const { site } = c.var;

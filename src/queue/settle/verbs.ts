@@ -2,7 +2,7 @@ import type { RepeatRule } from '../../schedule/repeat/rule.ts';
 import { leadsNowhere, type PlannedTime, planNext } from '../../schedule/repeat/series.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { StoreSession } from '../../store/store.ts';
-import { isWaiting, type JobState, type Outcome } from '../../store/words.ts';
+import { isWaiting, type JobState, type Outcome, type TokenPermission } from '../../store/words.ts';
 import type { VerbOptionName } from '../add/options.ts';
 import {
   checkOptions,
@@ -61,6 +61,8 @@ export interface Verb<Options, Result> extends StateWords {
   readonly summary: string;
   /** The dashboard's button; absent: the dashboard has none. */
   readonly button?: VerbButton;
+  /** What a caller of the API must be allowed to do. Default: run. */
+  readonly permission?: 'manage';
   /** Whether the holder of a claim may name its token. */
   readonly takesToken?: boolean;
   /** Whether at least one option must be given. */
@@ -246,6 +248,7 @@ export const verbs = {
       warning: 'Data, runs and output are removed. Nothing brings them back.',
       isDangerous: true,
     },
+    permission: 'manage',
     takesToken: true,
     needsEndedChildren: true,
     ...{ expected: 'job that does not run', done: 'deleted' },
@@ -344,6 +347,9 @@ export const verbNames = Object.keys(verbs) as VerbName[];
 
 /** The verb of this name, whatever its options. */
 export const verbOf = (name: VerbName): Verb<object, unknown> => verbs[name];
+
+/** The permission that a caller of the API needs for a verb. */
+export const permissionOf = (name: VerbName): TokenPermission => verbOf(name).permission ?? 'run';
 
 /** The methods of the queue that apply a verb to one job. */
 export type VerbMethods = {

@@ -13,8 +13,8 @@ export type Shape =
  */
 type InPublic = 'shown' | 'left-out' | ((value: unknown, of: Readonly<Record<string, unknown>>) => unknown);
 
-/** Stands where such a report leaves out what a script may have said. */
-export const LEFT_OUT = 'left out of this report';
+/** Stands where such a report, or a page for a wall, leaves out what a script may have said. */
+export const LEFT_OUT = 'left out here';
 
 /** One value of an answer, which the program has in another form than JSON. */
 export class Field<Value = unknown, Json = unknown, Source extends string = string> {

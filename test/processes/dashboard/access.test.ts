@@ -9,9 +9,12 @@ import { createSessions } from '../../../src/dashboard/access/session.ts';
 import { apiDocument, createApi } from '../../../src/dashboard/api/api.ts';
 import type { Demand } from '../../../src/dashboard/api/route.ts';
 import type { ServerPlace } from '../../../src/dashboard/server.ts';
+import { openQueue } from '../../../src/index.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts';
 import { apiTokensOf } from '../../../src/store/statements/registers.ts';
+import { permissionsWithin, tokenPermissions } from '../../../src/store/words.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
+import { runPassAgain } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
 import {
@@ -53,11 +56,11 @@ const routes: readonly TestedRoute[] = [
   ...described,
   ...answered
     .filter((each) => !described.some(({ method, path }) => method === each.method && path === each.path))
-    .map((each): TestedRoute => ({ ...each, demanded: 'read' })),
+    .map((each): TestedRoute => ({ ...each, demanded: 'wall' })),
 ];
 
 const closed = routes.filter(({ demanded }) => demanded !== 'none');
-const managing = routes.filter(({ demanded }) => demanded === 'manage');
+const needing = (...permissions: Demand[]) => routes.filter(({ demanded }) => permissions.includes(demanded));
 
 const LONG_MS = 3_600_000;
 
@@ -133,14 +136,66 @@ describe('each route', () => {
     }
   });
 
-  test('that changes something refuses who may read, and a session without the header', async () => {
+  test.each(tokenPermissions)('admits %s to what it includes, and refuses the rest', async (permission) => {
     const server = await startTestServer();
-    const reader = bearer(await server.addToken('reader', 'read'));
-    expect(await askAll({ headers: reader }, managing, server)).toEqual(all(managing, 403));
+    const headers = { ...bearer(await server.addToken('t', permission)), accept: 'application/json' };
+    const within = permissionsWithin(permission);
+    const beyond = needing(...tokenPermissions.filter((each) => !within.includes(each)));
+    expect(await askAll({ headers }, beyond, server)).toEqual(all(beyond, 403));
+    const admitted = await askAll({ headers }, needing(...within), server);
+    expect(Object.entries(admitted).filter(([, status]) => status === 401 || status === 403)).toEqual([]);
+    const { body } = await server.ask('/api/session', { headers });
+    expect(JSON.parse(body)).toMatchObject({ permission, may: within });
+  });
+
+  test('that changes something needs run or manage; a verb of a batch needs what it needs by itself', async () => {
+    expect(routes.filter(({ method, path }) => method !== 'GET' && path !== '/api/session')).toEqual(
+      needing('run', 'manage'),
+    );
+    const server = await startTestServer();
+    const headers = { ...bearer(await server.addToken('worker', 'run')), 'content-type': 'application/json' };
+    const batch = async (verb: string) => {
+      const body = JSON.stringify({ verb, ids: [1] });
+      return await server.ask('/api/jobs/batch', { method: 'POST', headers, body });
+    };
+    expect((await batch('kick')).status).toBe(200);
+    const refused = await batch('delete');
+    expect([refused.status, JSON.parse(refused.body).detail]).toEqual([
+      403,
+      'token worker has the permission run; this needs manage.',
+    ]);
+  });
+
+  test('shows a wall neither data nor arguments, errors nor output, and nothing that could find them out', async () => {
+    const server = await startTestServer();
+    writeFileSync(join(server.root, 'jobs/hourly/a.sh'), 'echo geheim >&2; exit 3\n');
+    writeFileSync(join(server.root, 'jobs/hourly/b.mjs'), 'throw new Error("geheim");\n');
+    runPassAgain(server.root);
+    server.clock.now = Date.now();
+    const queue = await openQueue({ root: server.root });
+    await queue.add('mail/welcome?customer=geheim', { to: 'geheim' });
+    await queue.fail((await queue.claim('mail/*')) ?? 0, { reason: 'geheim' });
+    await queue.add('mail/later?to=geheim', { to: 'geheim' }, { uniqueKey: 'geheim' });
+    await queue.close();
+    const asWall = { ...bearer(await server.addToken('wall', 'wall')), accept: 'application/json' };
+    const asReader = { ...bearer(await server.addToken('reader', 'read')), accept: 'application/json' };
+    const told: string[] = [];
+    for (const { method, path } of needing('wall')) {
+      if (method !== 'GET') continue;
+      const asked = path.replace('/api/metrics/1', '/api/metrics/1h').replace('/api/tiers/1', '/api/tiers/hourly');
+      const answer = await server.ask(asked, { headers: asWall });
+      expect([asked, answer.status, answer.body.includes('geheim')]).toEqual([asked, 200, false]);
+      if ((await server.ask(asked, { headers: asReader })).body.includes('geheim')) told.push(asked);
+    }
+    // Who may read sees it there: the secret does reach these answers.
+    expect(told).toEqual(expect.arrayContaining(['/api/status', '/api/overview', '/api/incidents']));
+  });
+
+  test('that changes something refuses a session without the header', async () => {
+    const server = await startTestServer();
     const { cookie, csrf } = await logIn(server, await server.addToken('laptop', 'manage'));
     const other = await logIn(server, await server.addToken('other', 'manage'));
-    server.clock.now -= managing.length * LONG_MS;
-    const changing = closed.filter(({ method, demanded }) => demanded === 'manage' || method !== 'GET');
+    const changing = closed.filter(({ method }) => method !== 'GET');
     for (const headers of [{ cookie }, { cookie, 'x-csrf-token': 'x' }, { cookie, 'x-csrf-token': other.csrf }]) {
       const { clock } = server;
       const before = clock.now;
@@ -215,6 +270,7 @@ describe('at the socket in the state folder', () => {
         {
           name: `user ${process.geteuid?.()}`,
           permission: 'manage',
+          may: [...tokenPermissions],
           csrf: expect.any(String),
           expiresAt: null,
           zone: expect.any(String),
@@ -281,7 +337,10 @@ describe('a session', () => {
     expect(await whoIs()).toBe(401);
     const again = await logIn(server, token);
     clock.now += 3_600_000;
-    expect(await whoIs(again.cookie)).toBe(401);
+    const ended = await server.ask('/api/session', { headers: { cookie: again.cookie } });
+    expect([ended.status, ended.headers['www-authenticate']]).toEqual([401, 'Bearer error="invalid_token"']);
+    expect(JSON.parse(ended.body).detail).toContain('Your session has ended');
+    expect((await server.ask('/api/session')).headers['www-authenticate']).toBe('Bearer');
   });
 
   test('is kept to https and to its path where there are any', async () => {

@@ -1,16 +1,17 @@
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
+import { HTTPException } from 'hono/http-exception';
 import { givenOptions, jobOptions, verbOptions } from '../../../queue/add/options.ts';
 import { QueueError } from '../../../queue/errors.ts';
 import type { VerbQueue } from '../../../queue/queue.ts';
 import type { JobSelection } from '../../../queue/settle/many.ts';
-import { type VerbName, verbNames, verbOf } from '../../../queue/settle/verbs.ts';
+import { permissionOf, type VerbName, verbNames, verbOf } from '../../../queue/settle/verbs.ts';
 import { changePlanRecord, jobRecord } from '../../../report/model/jobs.ts';
 import { ExactJson, itemsOf, memberOf } from '../../../system/base/exact-json.ts';
 import { field } from '../../../system/base/record.ts';
 import { answer, idSchema } from '../fields.ts';
 import { jobFilterFields, readJobFilter } from '../job-filter.ts';
-import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
+import { type Api, type ApiEnv, defineRoute, jsonResponse, refuseCaller } from '../route.ts';
 import { schemaOfField } from '../schema-of.ts';
 import { jobNameSchema, jsonBody, optional, optionFields, readBodyText, said, tokenSchema } from './bodies.ts';
 
@@ -34,7 +35,7 @@ const addedSchema = z.object({
   ),
 });
 
-const addRoute = defineRoute('manage', {
+const addRoute = defineRoute('run', {
   operationId: 'addJobs',
   method: 'post',
   path: '/api/jobs',
@@ -57,7 +58,7 @@ function verbRoute(verb: Exclude<VerbName, 'delete'>) {
   const taken = Object.fromEntries(options.map((name) => [name, verbOptions[name]]));
   const body = z.strictObject({ ...optionFields(taken), ...(takesToken && { token: optional(tokenSchema) }) });
   const isUpdate = verb === 'update';
-  return defineRoute('manage', {
+  return defineRoute(permissionOf(verb), {
     operationId: `${verb}Job`,
     method: isUpdate ? 'patch' : 'post',
     path: isUpdate ? '/api/jobs/{id}' : `/api/jobs/{id}/${verb}`,
@@ -67,7 +68,7 @@ function verbRoute(verb: Exclude<VerbName, 'delete'>) {
   });
 }
 
-const deleteRoute = defineRoute('manage', {
+const deleteRoute = defineRoute(permissionOf('delete'), {
   operationId: 'deleteJob',
   method: 'delete',
   path: '/api/jobs/{id}',
@@ -76,7 +77,7 @@ const deleteRoute = defineRoute('manage', {
   responses: { 200: jsonResponse('It was removed', changedSchema) },
 });
 
-const kickRoute = defineRoute('manage', {
+const kickRoute = defineRoute('run', {
   operationId: 'kickJobs',
   method: 'post',
   path: '/api/jobs/kick',
@@ -116,7 +117,7 @@ const toldSchema = z.object({
     .openapi({ description: 'The filter chooses further jobs: ask again with this as `after`. Null: these were all' }),
 });
 
-const batchRoute = defineRoute('manage', {
+const batchRoute = defineRoute('run', {
   operationId: 'changeJobs',
   method: 'post',
   path: '/api/jobs/batch',
@@ -155,6 +156,8 @@ export function addJobChangeRoutes(api: Api): void {
   });
   api.openapi(batchRoute, async (c) => {
     const { verb, ids, filter, dryRun = false, options } = said(c.req.valid('json'));
+    const refused = refuseCaller(c.var.caller, permissionOf(verb));
+    if (refused !== null) throw new HTTPException(403, { message: refused });
     if ((ids === undefined) === (filter === undefined)) {
       throw new QueueError('invalid', 'A batch needs either ids or a filter.');
     }

@@ -124,7 +124,7 @@ const unmuteRoute = defineRoute('manage', {
   responses: { 200: jsonResponse('The patterns that were unmuted', z.object({ unmuted: z.array(z.string()) })) },
 });
 
-const acknowledgeRoute = defineRoute('manage', {
+const acknowledgeRoute = defineRoute('run', {
   operationId: 'acknowledgeIncident',
   method: 'post',
   path: '/api/incidents/{id}/acknowledge',
@@ -142,7 +142,7 @@ const closeRoute = defineRoute('manage', {
   responses: { 200: jsonResponse('The incident', schemaOf(incidentRecord)) },
 });
 
-const runRoute = defineRoute('manage', {
+const runRoute = defineRoute('run', {
   operationId: 'startRun',
   method: 'post',
   path: '/api/runs',

@@ -25,7 +25,7 @@ const claimsSchema = z.object({
 
 const MOST_AT_ONCE = 1_000;
 
-const manyRoute = defineRoute('manage', {
+const manyRoute = defineRoute('run', {
   operationId: 'claimJobs',
   method: 'post',
   path: '/api/jobs/claim',
@@ -46,7 +46,7 @@ const manyRoute = defineRoute('manage', {
   responses: { 200: jsonResponse('The jobs', claimsSchema) },
 });
 
-const oneRoute = defineRoute('manage', {
+const oneRoute = defineRoute('run', {
   operationId: 'claimJob',
   method: 'post',
   path: '/api/jobs/{id}/claim',

@@ -64,6 +64,7 @@ const metricsView = view({
   operationId: 'getMetrics',
   path: '/api/metrics/{period}',
   summary: 'Runs, times, CPU and workers by period, as `npx folder-runner metrics --json` prints them',
+  permission: 'wall',
   params: { period: oneOf(periods).openapi('Period') },
   query: {
     ...windowFields,

@@ -16,6 +16,7 @@ const incidentsView = view({
   operationId: 'listIncidents',
   path: '/api/incidents',
   summary: 'Current and past incidents, the newest first',
+  permission: 'wall',
   query: {
     ...pageFields(500, 100),
     state: oneOf(['open', 'over', 'all']).default('open'),
@@ -38,6 +39,7 @@ const mutesView = view({
   operationId: 'listMutes',
   path: '/api/mutes',
   summary: 'The mutes in force',
+  permission: 'wall',
   says: 'Mutes',
   answers: pageOf(muteRecord),
   read: async ({ store, nowMs }) => {
@@ -49,6 +51,7 @@ const pausesView = view({
   operationId: 'listPauses',
   path: '/api/pauses',
   summary: 'The pauses in force',
+  permission: 'wall',
   says: 'Pauses',
   answers: pageOf(pauseRecord),
   read: async ({ pauses }) => ({ items: await pauses(), next: null }),
@@ -75,6 +78,7 @@ const healthView = view({
   operationId: 'getHealth',
   path: '/api/health',
   summary: 'The findings of the health checks, as `npx folder-runner check --json` prints them',
+  permission: 'wall',
   query: { code: wordsOf(checkCodes).optional() },
   says: 'What they find; also if something is wrong',
   answers: healthRecord,
@@ -84,7 +88,7 @@ const healthView = view({
 
 export const monitorViews = [incidentsView, mutesView, pausesView, healthView];
 
-const prometheusRoute = defineRoute('read', {
+const prometheusRoute = defineRoute('wall', {
   operationId: 'getPrometheusMetrics',
   method: 'get',
   path: '/metrics',

@@ -22,6 +22,7 @@ const scriptsView = view({
   operationId: 'listScripts',
   path: '/api/scripts',
   summary: 'Scripts and handlers with their figures for a range of time',
+  permission: 'wall',
   query: {
     ...windowFields,
     tier: textSchema.optional(),

@@ -30,6 +30,7 @@ const tiersView = view({
   operationId: 'listTiers',
   path: '/api/tiers',
   summary: 'The tiers of jobs/ with their scripts, and the ignored files with their reasons',
+  permission: 'wall',
   says: 'The tiers',
   answers: tiersRecord,
   read: async (site) => {
@@ -49,6 +50,7 @@ const tierView = view({
   operationId: 'getTier',
   path: '/api/tiers/{tier}',
   summary: 'One tier with its scripts',
+  permission: 'wall',
   params: { tier: textSchema },
   says: 'The tier',
   answers: tierRecord,
@@ -103,6 +105,7 @@ const workersView = view({
   operationId: 'listWorkers',
   path: '/api/workers',
   summary: 'Passes and workers of the queue, the newest first, and other programs that wait for jobs',
+  permission: 'wall',
   query: {
     ...pageFields(500, 50),
     kind: oneOf(['tier', 'script', 'backlog', 'queue']).optional(),

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { options } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Choice } from '../components/fields.tsx';
 import { Empty, Notice, Page } from '../components/page.tsx';
@@ -8,31 +9,40 @@ import { serverNow, Time } from '../components/time.tsx';
 import { Toasts } from '../components/toast.tsx';
 import { client, connection, isStatic, viewerZone } from '../data.ts';
 import { attempt, written } from '../manage/act.ts';
-import { session } from '../manage/session.ts';
+import { isWall, may, session } from '../manage/session.ts';
 import { pages } from '../pages/pages.ts';
 import { hrefOf, place } from '../router.ts';
 import { report } from '../source/embedded.ts';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
 
+const { vnode: made } = options;
+
+/** Who may see no other page than the overview has no links: without an address, they are plain text. */
+options.vnode = (node) => {
+  if (isWall.peek() && node.type === 'a') node.props = { ...node.props, href: undefined } as typeof node.props;
+  made?.(node);
+};
+
 /** The frame of each page: links to the others, connection, viewer, light or dark. */
 export function PageFrame() {
-  const { path, item } = place.value;
+  const { path, item } = isWall.value ? { path: '/', item: null } : place.value;
+  const hasPages = !isLoginNeeded.value && !isWall.value;
   return (
     <>
       <button type="button" class="skip hidden" onClick={skip}>
         Skip to the content
       </button>
-      <div class="frame">
+      <div class={isWall.value ? 'frame wall' : 'frame'}>
         <header class="top">
           <a class="brand" href={hrefOf('/')}>
             runner
           </a>
           {!isLoginNeeded.value && <ConnectionBadge />}
           {!isLoginNeeded.value && <Viewer />}
-          <SchemeChoice />
+          {!isWall.value && <SchemeChoice />}
         </header>
-        {isLoginNeeded.value ? <div /> : <Navigation current={path} />}
+        {hasPages ? <Navigation current={path} /> : <div />}
         <main id="content" tabIndex={-1}>
           <Offline />
           <LateReport />
@@ -207,7 +217,7 @@ function Viewer() {
     <span class="states">
       <span class="quiet small">
         <Name text={viewer.name} />
-        {viewer.permission === 'read' && ', may only look'}
+        {!may('run') && ', may only look'}
       </span>
       {viewer.expiresAt !== null && (
         <button type="button" onClick={logOut}>

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
 import { Page } from '../components/page.tsx';
 import { client, isStatic, UNREACHABLE } from '../data.ts';
+import { session } from '../manage/session.ts';
 
 /** Whether the server has refused to answer without a credential. */
 export const isLoginNeeded = signal(false);
@@ -9,12 +10,23 @@ export const isLoginNeeded = signal(false);
 /** Why the last credential was of no use; null: there was none, or it was. */
 const refused = signal<string | null>(null);
 
+/** Why the session that was there is of no use any more; null: there was none. */
+const ended = signal<string | null>(null);
+
 if (!isStatic) {
   client.use({
-    onResponse: ({ request, response }) => {
-      if (response.status === 401 && request.method === 'GET') isLoginNeeded.value = true;
+    onResponse: async ({ request, response }) => {
+      if (response.status !== 401 || request.method !== 'GET') return;
+      if (hasWrongCredential(response)) ended.value = ((await response.clone().json()) as { detail: string }).detail;
+      // The browser itself forgets a cookie whose time is over.
+      else if (session.peek()?.expiresAt) ended.value = 'Your session has ended: its time is over.';
+      isLoginNeeded.value = true;
     },
   });
+}
+
+function hasWrongCredential(response: Response): boolean {
+  return response.headers.get('www-authenticate')?.includes('invalid_token') ?? false;
 }
 
 /** Returns true if the server accepts the token; otherwise `refused` tells why not. */
@@ -57,6 +69,7 @@ export function Login() {
   return (
     <Page title="Log in">
       <form class="card login" onSubmit={submit}>
+        {ended.value !== null && <p role="status">{ended.value}</p>}
         <label for="token">Token</label>
         <input
           id="token"
@@ -77,8 +90,9 @@ export function Login() {
           Log in
         </button>
         <p id="token-help" class="quiet small">
-          Make a token on the host: <code>npx folder-runner web token add laptop --read</code>, or <code>--manage</code>{' '}
-          to change something, too.
+          Make a token on the host: <code>npx folder-runner web token add laptop --read</code>. Instead of{' '}
+          <code>--read</code>: <code>--run</code> to start and retry, <code>--manage</code> to change everything,{' '}
+          <code>--wall</code> to see no more than states and figures.
         </p>
       </form>
     </Page>

@@ -4,7 +4,7 @@ import { tell } from '../components/toast.tsx';
 import { client } from '../data.ts';
 import { attempt, written } from './act.ts';
 import { DurationDialog } from './duration.tsx';
-import { mayManage } from './session.ts';
+import { may } from './session.ts';
 
 export interface PauseInForce {
   /** `*`, a tier, a script, `queue`, or `queue/` and a pattern of job names. */
@@ -23,7 +23,7 @@ interface PauseButtonProps {
 /** Pauses a tier, a script, or jobs by name, or resumes what is paused; nothing for who may not. */
 export function PauseButton({ name, pause }: PauseButtonProps) {
   const [isAsking, setIsAsking] = useState(false);
-  if (!mayManage.value) return null;
+  if (!may('manage')) return null;
   const what = pausedWords(name);
   if (pause !== null) {
     return (

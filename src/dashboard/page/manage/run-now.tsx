@@ -3,12 +3,12 @@ import { tell } from '../components/toast.tsx';
 import { client } from '../data.ts';
 import { hrefOf } from '../router.ts';
 import { attempt, written } from './act.ts';
-import { mayManage } from './session.ts';
+import { may } from './session.ts';
 
 /** Starts a script at once, as `runner run <script>` does on a terminal: a failure is shown here, and told to nobody. */
 export function RunNow({ script }: { readonly script: string }) {
   const [isSent, setIsSent] = useState(false);
-  if (!mayManage.value) return null;
+  if (!may('run')) return null;
   const run = async () => {
     setIsSent(true);
     await attempt(async () => {

@@ -7,8 +7,15 @@ export const session = signal<Session | null>(null);
 
 type Session = components['schemas']['Session'];
 
-/** Whether the viewer may change something: without it, no verb is shown. */
-export const mayManage = computed(() => session.value?.permission === 'manage');
+type Permission = Session['permission'];
+
+/** Whether the viewer has a permission: without it, what needs it is not shown. */
+export function may(permission: Permission): boolean {
+  return session.value?.may.includes(permission) ?? false;
+}
+
+/** Whether the viewer may see states and figures only: the overview, without links and controls. */
+export const isWall = computed(() => session.value?.permission === 'wall');
 
 /** Asks the server who looks. */
 async function readSession(): Promise<void> {

@@ -10,7 +10,7 @@ import { tell } from '../components/toast.tsx';
 import { client, useList, useQuery } from '../data.ts';
 import { attempt, written } from '../manage/act.ts';
 import { DurationDialog } from '../manage/duration.tsx';
-import { mayManage } from '../manage/session.ts';
+import { may } from '../manage/session.ts';
 import { Subject } from './overview/troubles.tsx';
 
 type Incident = components['schemas']['Incident'];
@@ -80,13 +80,11 @@ function OpenIncident({ incident, mutes }: OpenIncidentProps) {
           <Subject subject={subject} />
         </h2>
         <span class="quiet small">#{id}</span>
-        {mayManage.value && (
-          <span class="buttons">
-            {acknowledgedAt === null && <ChangeIncident incident={incident} verb="acknowledge" />}
-            <ChangeIncident incident={incident} verb="close" />
-            {!isMuted && <MuteButton subject={subject} />}
-          </span>
-        )}
+        <span class="buttons">
+          {may('run') && acknowledgedAt === null && <ChangeIncident incident={incident} verb="acknowledge" />}
+          {may('manage') && <ChangeIncident incident={incident} verb="close" />}
+          {may('manage') && !isMuted && <MuteButton subject={subject} />}
+        </span>
       </header>
       {error !== null && (
         <p class="incident-error">
@@ -152,7 +150,7 @@ function Muted({ mutes }: { readonly mutes: readonly Mute[] }) {
             <span class="quiet small">
               <Until at={until} forever="it is unmuted" />
             </span>
-            {mayManage.value && <UnmuteButton pattern={name} />}
+            {may('manage') && <UnmuteButton pattern={name} />}
           </li>
         ))}
       </ul>

@@ -8,6 +8,7 @@ import { setServerTime, Time } from '../../components/time.tsx';
 import { tell } from '../../components/toast.tsx';
 import { useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
+import { isWall } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 import { NextCall, type OverviewAnswer, Paused, Running, type StatusAnswer, Tiers } from './tiers.tsx';
 import { Troubles } from './troubles.tsx';
@@ -88,7 +89,7 @@ function Details({ overview, status }: ToldProps) {
               <Running runs={status.running} />
             )}
           </Section>
-          <RecentFailures />
+          {!isWall.value && <RecentFailures />}
         </div>
         <div>
           <Section title="Tiers">

@@ -3,6 +3,7 @@ import type { components } from '../../../client/paths.ts';
 import { State, toneOfState } from '../../components/state.tsx';
 import { Name, RunLink, ScriptLink, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
+import { isWall } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 
 /** A bad night has hundreds: whoever looks wants the first ones, and how many there are. */
@@ -57,7 +58,7 @@ function TroubleCard({ group }: { readonly group: readonly Trouble[] }) {
           <Words text={hint} />
         </p>
       )}
-      {run !== null && (
+      {run !== null && !isWall.value && (
         <p class="small">
           <RunLink id={run}>Output and details of run {run}</RunLink>
         </p>

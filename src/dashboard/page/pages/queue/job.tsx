@@ -10,7 +10,7 @@ import { Name, RunLink, Words } from '../../components/text.tsx';
 import { Countdown, serverNow, Time, Until } from '../../components/time.tsx';
 import { type Asked, useQuery } from '../../data.ts';
 import { pausedWords } from '../../manage/pause.tsx';
-import { mayManage } from '../../manage/session.ts';
+import { may } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 import { Happenings } from '../activity.tsx';
 import { describeTries, ShownJobState } from './job-words.tsx';
@@ -43,7 +43,7 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
   const aside = (
     <>
       <ShownJobState job={job} nowMs={serverNow.value} />
-      {mayManage.value && <JobVerbs jobs={[job]} onDone={leave} />}
+      {may('run') && <JobVerbs jobs={[job]} onDone={leave} />}
     </>
   );
   return (

@@ -6,7 +6,7 @@ import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { serverNow } from '../../components/time.tsx';
 import { useList } from '../../data.ts';
-import { mayManage } from '../../manage/session.ts';
+import { may } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 import { describeTries, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
 import { JobVerbs } from './verbs.tsx';
@@ -39,8 +39,8 @@ export function JobListing({ filters }: { readonly filters: JobFilters }) {
     <Listed list={list} none={<NoJobs filters={filters} />} shown={shown}>
       {(jobs) => (
         <>
-          {mayManage.value && <ChosenBar jobs={jobs} selection={selection} />}
-          <JobTable jobs={jobs} selection={mayManage.value ? selection : null} />
+          {may('run') && <ChosenBar jobs={jobs} selection={selection} />}
+          <JobTable jobs={jobs} selection={may('run') ? selection : null} />
         </>
       )}
     </Listed>

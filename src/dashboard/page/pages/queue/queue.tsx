@@ -9,7 +9,7 @@ import { Time } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { AddJob } from '../../manage/add-job.tsx';
 import { PauseButton, type PauseInForce, pausedWords } from '../../manage/pause.tsx';
-import { mayManage } from '../../manage/session.ts';
+import { may } from '../../manage/session.ts';
 import { hrefOf, place, setQuery } from '../../router.ts';
 import { countedStates, NamesTable, StateTiles, stateKeys } from './counts.tsx';
 import { type JobFilters, JobListing } from './list.tsx';
@@ -54,7 +54,7 @@ export function QueuePage() {
 function AddButton() {
   const [isAdding, setIsAdding] = useState(false);
   const tiers = useQuery('/api/tiers', {});
-  if (!mayManage.value) return null;
+  if (!may('run')) return null;
   // A handler is `queue/mail/welcome`, its jobs are `mail/welcome`.
   const names = tiers.data?.handlers.map(({ script }) => script.replace(/^queue\//, '')) ?? [];
   return (
