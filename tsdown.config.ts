@@ -7,6 +7,27 @@ import { defineConfig, type UserConfig } from 'tsdown';
 import packageJson from './package.json' with { type: 'json' };
 import { noteThirdParty } from './third-party.ts';
 
+/**
+ * One character beyond ASCII makes Node keep the whole source with two bytes for each character, and read it more
+ * slowly. None stands in a tagged template, whose raw text an escape would change.
+ */
+const asciiOnly = {
+  name: 'ascii-only',
+  generateBundle: (_: unknown, bundle: Readonly<Record<string, { code?: string }>>) => {
+    for (const chunk of Object.values(bundle)) {
+      if (chunk.code !== undefined) chunk.code = chunk.code.replace(/[^\0-\x7f]/g, escapeUnit);
+    }
+  },
+};
+
+const escapeUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** The messages of zod in fifty languages: the API answers in English. */
+const withoutLocales = {
+  name: 'without-locales',
+  load: (id: string) => (/\/zod\/v4\/locales\/index\.js$/.test(id) ? "export { default as en } from './en.js';" : null),
+};
+
 /** Everything pure JavaScript goes into `dist/`; only what is native stays a dependency. */
 const shared: UserConfig = {
   platform: 'node',
@@ -16,7 +37,7 @@ const shared: UserConfig = {
   clean: false,
   report: false,
   outDir: 'dist',
-  plugins: [noteThirdParty()],
+  plugins: [noteThirdParty(), asciiOnly],
 };
 
 /**
@@ -166,7 +187,7 @@ export default defineConfig([
     clean: true,
     define,
     deps: { neverBundle: [/^\.\/(bin|cli)\.cjs$/], onlyBundle: false },
-    plugins: [noteThirdParty(), withoutUnneeded, withoutIndentation],
+    plugins: [noteThirdParty(), asciiOnly, withoutUnneeded, withoutIndentation, withoutLocales],
     // graceful-fs waits for free file descriptors; a lock needs one. Loading it would change node:fs for all.
     inputOptions: { resolve: { alias: { 'graceful-fs': 'node:fs' } } },
     hooks: {
@@ -197,7 +218,7 @@ export default defineConfig([
     entry: { 'better-sqlite3': createRequire(import.meta.url).resolve('better-sqlite3') },
     minify: true,
     deps: { neverBundle: ['better-sqlite3/package.json'], onlyBundle: false },
-    plugins: [noteThirdParty(), oneFileOfSqlite],
+    plugins: [noteThirdParty(), asciiOnly, oneFileOfSqlite],
   },
   // Not minified: it stands in the stacks of users' scripts. With the version in its name, so that a runner whose
   // package was replaced finds none, and never one that it would not understand.
@@ -218,7 +239,7 @@ export default defineConfig([
     ...shared,
     entry: { 'transform-typescript': 'src/child/typescript/transform.ts' },
     deps: { onlyBundle: false },
-    plugins: [noteThirdParty(), compressedWasm],
+    plugins: [noteThirdParty(), asciiOnly, compressedWasm],
   },
   {
     ...shared,

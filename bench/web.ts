@@ -14,7 +14,7 @@ import { rootWithRuns } from './report/generate.ts';
 import { handlers, makeRoot, runner } from './root.ts';
 
 /** `runner web`: from its start to its first answer, answers under load, many viewers, the page itself. */
-export const webParts: Readonly<Record<string, Part>> = { start, answers, viewers, page, lists };
+export const webParts: Readonly<Record<string, Part>> = { start, resident, answers, viewers, page, lists };
 
 const RUNS = 1_000_000;
 const JOBS = 10_000;
@@ -29,25 +29,31 @@ interface Server {
   stop(): Promise<void>;
 }
 
-/** A server of the dashboard, with somebody logged in. */
-export async function serve(root: string): Promise<Server> {
-  const startMs = performance.now();
+/** A server of the dashboard that nobody has asked for anything, and what it has printed. */
+async function begin(root: string) {
   const child = spawn(process.execPath, [runner, 'web', '--port', '0'], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise((resolve) => child.on('close', resolve));
   const printed = await new Promise<string>((resolve) => child.stdout.setEncoding('utf8').once('data', resolve));
+  const stop = async (): Promise<void> => {
+    child.kill('SIGINT');
+    await ended;
+  };
+  return { pid: child.pid as number, printed, stop };
+}
+
+/** A server of the dashboard, with somebody logged in. */
+export async function serve(root: string): Promise<Server> {
+  const startMs = performance.now();
+  const { pid, printed, stop } = await begin(root);
   const { port, hash } = new URL(/http:\S+/.exec(printed)?.[0] as string);
   const url = `http://127.0.0.1:${port}/`;
   await (await fetch(url)).text();
   const readyMs = performance.now() - startMs;
   const headers = { cookie: await logIn(url, hash.replace('#key=', '')) };
-  const stop = async (): Promise<void> => {
-    child.kill('SIGINT');
-    await ended;
-  };
-  return { pid: child.pid as number, url, headers, readyMs, stop };
+  return { pid, url, headers, readyMs, stop };
 }
 
 async function logIn(url: string, token: string): Promise<string> {
@@ -75,6 +81,31 @@ async function start(bench: Bench): Promise<void> {
   );
   const [node = [], started = []] = Object.values(times);
   bench.atMost('the server starts, beyond bare Node, ms', median(started) - median(node), 150);
+}
+
+/** Long enough for a server that was asked to give memory back. */
+const REST_MS = 25_000;
+
+/** Memory of a server that waits for its first viewer, and of one whose viewers have left. */
+async function resident(bench: Bench): Promise<void> {
+  const idle = await begin(makeRoot(bench.disk, { 'hourly/a.sh': '' }));
+  await wait(3_000);
+  const [before = 0] = rssOf(idle.pid);
+  await idle.stop();
+  const asked = await serve(await rootOf(bench));
+  for (let number = 0; number < 10; number += 1) {
+    for (const question of Object.values(questions)) {
+      await (await fetch(`${asked.url}api/${question(number)}`, { headers: asked.headers })).text();
+    }
+  }
+  const [busy = 0] = rssOf(asked.pid);
+  await wait(REST_MS);
+  const [after = 0] = rssOf(asked.pid);
+  await asked.stop();
+  const [beforeMb = 0, busyMb = 0, afterMb = 0] = [before, busy, after].map((size) => size / 1e6);
+  bench.say(`${beforeMb.toFixed(0)} MB before anybody asks, ${busyMb.toFixed(0)} MB after 50 questions`);
+  bench.atMost('memory before anybody asks, MB', beforeMb, 70);
+  bench.atMost(`memory after questions about ${RUNS} runs, at rest, MB`, afterMb, 110);
 }
 
 /** One root for all parts: runs in the log, and jobs of the queue. */

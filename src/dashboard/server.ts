@@ -1,21 +1,22 @@
 import { randomBytes } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
-import { getRequestListener } from '@hono/node-server';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { toldPlainly } from '../store/describe-failure.ts';
 import { StoreUnavailable } from '../store/failures.ts';
 import { apiTokensOf } from '../store/statements/registers.ts';
-import { type AccessOptions, createAccess } from './access/access.ts';
-import { answerWorker, forgetOthers, nameOfAddress, secureAnswer } from './access/browsers.ts';
+import { stateFolderOf } from '../system/place/state-folder.ts';
+import type { AccessOptions } from './access/access.ts';
+import { nameOfAddress, safeHeaders } from './access/browsers.ts';
 import { shareConnections } from './access/connections.ts';
 import { makeToken } from './access/tokens.ts';
-import { createApi } from './api/api.ts';
-import { type Api, demand } from './api/route.ts';
-import { type BuiltPage, readBuiltPage } from './built-page.ts';
+import type { App } from './app.ts';
+import { readBuiltPage } from './built-page.ts';
 import { type Door, hasLoopbackNames, type Listening, listenAt } from './listen.ts';
-import { answerAlways } from './live/memo.ts';
-import { type LiveSite, openSite } from './site.ts';
+import { openLog } from './open-log.ts';
+import { servePage } from './serve-page.ts';
+import type { SitePlace } from './site.ts';
 
 export interface ServerPlace {
-  readonly site: Pick<LiveSite, 'root' | 'env' | 'version' | 'now'>;
+  readonly site: Omit<SitePlace, 'distFolder'>;
   readonly door: Door;
   /** Public address with its base path; null: it is reached only at its own door. */
   readonly url: URL | null;
@@ -42,43 +43,45 @@ export interface RunningServer {
 }
 
 /**
- * Serves the dashboard and its API.
+ * Serves the dashboard and its API. Most servers wait for a viewer most of the time: all that the API needs is loaded
+ * once somebody asks for more than the page.
  *
  * @throws {UsageError} when the port or the socket is taken, the host is not this machine's, or no socket can be there
  */
 export async function startServer(place: ServerPlace): Promise<RunningServer> {
-  const site = openSite({ ...place.site, distFolder: place.distFolder });
   const page = readBuiltPage(place.distFolder);
-  const log = await lookAtLog(site);
-  let setApp: (app: Api) => void = () => {};
-  const app = new Promise<Api>((resolve) => {
-    setApp = resolve;
-  });
-  const server = makeServer(place, answerBy(place, app));
+  const log = await lookAtLog(place.site);
+  const { promise: answering, resolve: begin } = Promise.withResolvers<Answer>();
+  const server = makeServer(place, async (incoming, outgoing) => await (await answering)(incoming, outgoing));
   const connections = shareConnections(server);
   const listening = await listenAt(server, place.door);
+  const { url } = place;
   const { names, owner, key } = chooseAccess(place, listening);
-  setApp(createApp(site, page, { url: place.url, names, owner, key, connections }));
+  const site = { ...place.site, distFolder: place.distFolder };
+  let app: Promise<App> | undefined;
+  const open = async (): Promise<App> => {
+    const { openApp } = await import('./app.ts');
+    return openApp(site, { url, names, owner, key, connections });
+  };
+  const hasServed = servePage(page, { url, names });
+  begin(async (incoming, outgoing) => {
+    if (hasServed(incoming, outgoing)) return;
+    app ??= open();
+    await app.then(
+      ({ answer }) => answer(incoming, outgoing),
+      (error: Error) => refuseAll(outgoing, error),
+    );
+  });
   return {
     url: urlOf(place, listening, names, key),
     listensAt: listening.at,
     notes: [...(log.note === null ? [] : [log.note]), ...describeLogin(log.tokens, owner !== null || key !== null)],
     close: async () => {
-      // Ends the streams of viewers first, so that they notice.
-      site.feed.close();
+      const opened = await app?.catch(() => undefined);
+      opened?.endStreams();
       await closeServer(server, listening);
-      await site.close();
+      await opened?.close();
     },
-  };
-}
-
-function answerBy({ url }: ServerPlace, app: Promise<Api>): Answer {
-  const isHttps = url?.protocol === 'https:';
-  return async (request, env) => {
-    const worker = answerWorker(request);
-    if (worker === null) return secureAnswer(await (await app).fetch(request, env), isHttps);
-    if (url === null) for (const [name, value] of Object.entries(forgetOthers)) worker.headers.set(name, value);
-    return secureAnswer(worker, isHttps);
   };
 }
 
@@ -93,22 +96,33 @@ interface LogFound {
  * Checks the log for notes. With a broken log the dashboard still starts: it shows the fault, and goes on once the log
  * can be read.
  */
-async function lookAtLog(site: LiveSite): Promise<LogFound> {
-  const unread = (problem: string) => ({ tokens: null, note: `The activity log cannot be read. ${problem}` });
+async function lookAtLog({ root, env, now }: ServerPlace['site']): Promise<LogFound> {
+  const state = stateFolderOf(root, env);
+  const { store, problem, watch } = await openLog(root, state);
+  watch?.close();
+  if (store === null && problem === null) {
+    return { tokens: 0, note: 'There is no activity log yet: the first pass makes it.' };
+  }
+  if (store === null) return describeUnread(problem);
   try {
-    return await site.read(async ({ store, problem, nowMs }) => {
-      if (problem !== null) return unread(problem);
-      if (store === null) return { tokens: 0, note: 'There is no activity log yet: the first pass makes it.' };
-      const tokens = await apiTokensOf(store.statements).list();
-      return { tokens: tokens.filter(({ expiresAt }) => (expiresAt ?? nowMs + 1) > nowMs).length, note: null };
-    });
+    const tokens = await toldPlainly(state, () => apiTokensOf(store.statements).list());
+    return {
+      tokens: tokens.filter(({ expiresAt }) => (expiresAt ?? Number.POSITIVE_INFINITY) > now()).length,
+      note: null,
+    };
   } catch (error) {
     if (!(error instanceof StoreUnavailable)) throw error;
-    return unread(error.message);
+    return describeUnread(error.message);
+  } finally {
+    await store.close();
   }
 }
 
-type Answer = Parameters<typeof getRequestListener>[0];
+function describeUnread(problem: string | null): LogFound {
+  return { tokens: null, note: `The activity log cannot be read. ${problem}` };
+}
+
+type Answer = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 
 const LONGEST_SILENCE_MS = 300_000;
 
@@ -126,7 +140,6 @@ const MOST_HEADER_BYTES = 16_384;
 
 function makeServer({ url, patience }: ServerPlace, answer: Answer): Server {
   const base = url?.pathname.replace(/\/$/, '') ?? '';
-  const listener = getRequestListener(answer);
   const server = createServer(
     { maxHeaderSize: MOST_HEADER_BYTES, ...usualPatience, ...patience },
     (incoming, outgoing) => {
@@ -135,7 +148,7 @@ function makeServer({ url, patience }: ServerPlace, answer: Answer): Server {
       if (base !== '' && path.startsWith(`${base}/`)) incoming.url = path.slice(base.length);
       // The page asks for what is beside it.
       if (base !== '' && path === base) return void outgoing.writeHead(308, { location: `${base}/` }).end();
-      return listener(incoming, outgoing);
+      void answer(incoming, outgoing);
     },
   );
   server.setTimeout(LONGEST_SILENCE_MS);
@@ -183,23 +196,13 @@ function describeLogin(tokens: number | null, canLogIn: boolean): string[] {
   return ['Nobody can log in yet: make a token with `npx folder-runner web token add <name>`.'];
 }
 
-function createApp(site: LiveSite, page: BuiltPage, options: AccessOptions): Api {
-  const api = createApi(site, createAccess(site, options));
-  const headers = { 'content-type': 'text/html; charset=UTF-8', 'content-security-policy': policyOf(page) };
-  api.get('/', demand('none'), answerAlways(page.html, headers));
-  return api;
-}
-
-/** Content security policy of the served page. */
-function policyOf({ sources }: BuiltPage): string {
-  const more = [
-    "connect-src 'self'",
-    'img-src data:',
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ];
-  return [...sources, ...more].join('; ');
+/** For a server whose package was replaced before anybody asked. */
+function refuseAll(outgoing: ServerResponse, error: Error): void {
+  process.stderr.write(`runner: the API cannot be loaded: ${error.message}\n`);
+  const detail = 'The package of this server has changed since it was started: start `npx folder-runner web` again.';
+  const problem = { type: 'about:blank', title: 'The server is incomplete', status: 503, detail };
+  outgoing.writeHead(503, { ...safeHeaders(false), 'content-type': 'application/problem+json' });
+  outgoing.end(JSON.stringify(problem));
 }
 
 /** Longest time that an answer under way may still take. */

@@ -5,20 +5,16 @@ import { Site } from '../discovery/site.ts';
 import { type OpenQueueOptions, openSharedQueue, type SharedQueue } from '../queue/queue.ts';
 import type { readJob } from '../queue/read/jobs.ts';
 import { hasOpenWork } from '../report/model/runs/run.ts';
-import { checkStateFolder } from '../settings/access.ts';
 import { settingsFilesOf } from '../settings/load.ts';
 import { toldPlainly } from '../store/describe-failure.ts';
-import { StoreUnavailable } from '../store/failures.ts';
-import { openExistingStore } from '../store/open.ts';
 import { logIdentity } from '../store/shared/which-log.ts';
-import type { ChangeWatch } from '../store/store.ts';
 import { commandClock } from '../system/base/clock.ts';
-import { UsageError } from '../system/base/errors.ts';
 import { parseExactly } from '../system/base/exact-json.ts';
 import { trustedFallbacksOf } from '../system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
 import { type KeptOpen, keepOpen } from './keep-open.ts';
 import { type ChangeFeed, createFeed } from './live/feed.ts';
+import { type OpenedLog, openLog } from './open-log.ts';
 
 /** The root that is shown, and its log, whatever becomes of the file meanwhile. */
 export interface LiveSite {
@@ -106,13 +102,6 @@ async function waitForChange(log: OpenedLog, since: string, ms: number, signal: 
   else await wait(Math.min(ms, POLL_MS), undefined, { signal }).catch(() => undefined);
 }
 
-interface OpenedLog extends Pick<Site, 'store' | 'problem'> {
-  /** Which file it is; null: there is none. */
-  readonly file: string | null;
-  /** Null: there is no log that could be read. */
-  readonly watch: ChangeWatch | null;
-}
-
 /** Another log is opened once it is in its place: a broken one is quarantined, a backup restored. */
 function keepLogOpen(root: string, state: StateFolder): KeptOpen<OpenedLog> {
   return keepOpen({
@@ -123,18 +112,6 @@ function keepLogOpen(root: string, state: StateFolder): KeptOpen<OpenedLog> {
     retire: ({ watch }) => watch?.close(),
     close: async ({ store }) => await store?.close(),
   });
-}
-
-async function openLog(root: string, state: StateFolder): Promise<OpenedLog> {
-  const file = logIdentity(state);
-  try {
-    checkStateFolder(root, state);
-    const store = await openExistingStore(state);
-    return { store, problem: null, file, watch: store?.watch() ?? null };
-  } catch (error) {
-    if (!(error instanceof StoreUnavailable || error instanceof UsageError)) throw error;
-    return { store: null, problem: error.message, file, watch: null };
-  }
 }
 
 /** Changes of the log, for all callers over one connection. */

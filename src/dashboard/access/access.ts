@@ -19,6 +19,7 @@ import {
 import type { LiveSite } from '../site.ts';
 import {
   type Address,
+  countHosts,
   forgetOthers,
   isForwarded,
   isFromBrowser,
@@ -122,11 +123,12 @@ function nameCookie(root: string, { url }: AccessOptions): string {
 }
 
 async function admit(state: AccessState, c: Request, demanded: Demand | null): Promise<Caller | Refusal> {
-  if (countHosts(c) > 1) return { status: 400, detail: 'A request must have one Host header, not several.' };
+  if (countHosts(c.env?.incoming?.rawHeaders ?? []) > 1)
+    return { status: 400, detail: 'A request must have one Host header, not several.' };
   const foreign = refuseForeign(originsOf(c), state.options);
   if (foreign !== null) return { status: 403, detail: foreign };
   if (demanded === null) return { status: 404, detail: 'There is nothing at this address.' };
-  // The page is the same for all, and costs nothing. A login is refused once its credential is known to be wrong.
+  // A login is refused once its credential is known to be wrong.
   if (demanded === 'none') return isBodyJson(c) ? NOBODY : NO_JSON;
   const known = await identify(state, c);
   if (known === null) return refuseStranger(state, c, describeWrong(state, c));
@@ -153,12 +155,6 @@ function originsOf(c: Request) {
     header: (name: string) => c.req.header(name),
     localAddress: socketOf(c)?.localAddress,
   };
-}
-
-/** Counts `Host` headers: with several, a proxy may read another one than this server. */
-function countHosts(c: Request): number {
-  const { rawHeaders = [] } = c.env?.incoming ?? {};
-  return rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
 }
 
 const NO_JSON: Refusal = { status: 415, detail: 'The body must be JSON, with the content type application/json.' };

@@ -1,3 +1,8 @@
+/** Counts `Host` headers: with several, a proxy may read another one than this server. */
+export function countHosts(rawHeaders: readonly string[]): number {
+  return rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host').length;
+}
+
 /** Under which names the dashboard answers. */
 export interface Address {
   /** From `--url`; null: the dashboard is reached at its own host and port, or at its socket. */
@@ -117,14 +122,18 @@ const CLOSED = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-a
 
 const ONE_YEAR_S = 31_536_000;
 
+/** Headers that make any answer safe in any browser. */
+export function safeHeaders(isHttps: boolean): Readonly<Record<string, string>> {
+  return isHttps ? { ...always, 'strict-transport-security': `max-age=${ONE_YEAR_S}` } : always;
+}
+
 /** Makes an answer safe in any browser. Headers that a route has set stay. */
 export function secureAnswer(answer: Response, isHttps: boolean): Response {
   const { headers } = answer;
-  for (const [name, value] of Object.entries(always)) headers.set(name, value);
+  for (const [name, value] of Object.entries(safeHeaders(isHttps))) headers.set(name, value);
   if (!headers.has('content-security-policy')) headers.set('content-security-policy', CLOSED);
   // An answer with a validator may be kept by the browser that asked, and is asked for again each time.
   if (!headers.has('cache-control'))
     headers.set('cache-control', headers.has('etag') ? 'private, no-cache' : 'no-store');
-  if (isHttps) headers.set('strict-transport-security', `max-age=${ONE_YEAR_S}`);
   return answer;
 }

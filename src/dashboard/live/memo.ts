@@ -58,18 +58,6 @@ export function rememberAnswers(limits: MemoLimits = usualLimits): MiddlewareHan
   };
 }
 
-/** Answers with what never changes: digested and compressed once. */
-export function answerAlways(
-  text: string,
-  headers: Readonly<Record<string, string>>,
-): (c: Context) => Promise<Response> {
-  let answer: Promise<Answer> | null = null;
-  return async (c) => {
-    answer ??= readAnswer(new Response(text, { headers }));
-    return await respond(c, await answer);
-  };
-}
-
 function createMemo({ maxAgeMs, maxAnswers, maxBytes }: MemoLimits) {
   /** The oldest first. */
   const kept = new Map<string, Kept>();
@@ -135,12 +123,12 @@ async function respond(c: Context, answer: Answer): Promise<Response> {
 }
 
 /** Whether the one who asks has the answer with that digest, in either form. */
-function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
+export function isKnown(ifNoneMatch: string | undefined, tag: string): boolean {
   const known = ifNoneMatch?.split(',').map((each) => each.trim().replace(/^W\//, ''));
   return known?.some((each) => each === '*' || each === `"${tag}"` || each === `"${tag}-gzip"`) ?? false;
 }
 
-function takesGzip(acceptEncoding = ''): boolean {
+export function takesGzip(acceptEncoding = ''): boolean {
   return /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i.test(acceptEncoding);
 }
 
