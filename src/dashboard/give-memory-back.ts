@@ -7,18 +7,20 @@ const AFTER_MS = 20_000;
 type Collect = (how: { readonly type: 'major'; readonly flavor: 'last-resort' }) => void;
 
 let collect: Collect | undefined;
-let waiting: NodeJS.Timeout | undefined;
+let isWaiting = false;
 
 /**
  * Gives the host back what answers took, a while after this call. V8 itself keeps the pages of its heap, a quarter of
  * this process, until it runs short of memory.
  */
 export function giveMemoryBackLater(): void {
-  waiting ??= setTimeout(giveMemoryBack, AFTER_MS).unref();
+  if (isWaiting) return;
+  isWaiting = true;
+  setTimeout(giveMemoryBack, AFTER_MS).unref();
 }
 
 function giveMemoryBack(): void {
-  waiting = undefined;
+  isWaiting = false;
   collect ??= findCollect();
   collect({ type: 'major', flavor: 'last-resort' });
 }

@@ -4,9 +4,10 @@ import type { Context, MiddlewareHandler } from 'hono';
 import { matchedRoutes } from 'hono/route';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import { permissionsWithin, type TokenPermission, tokenPermissions } from '../../store/words.ts';
+import type { Fields, RecordOf } from '../../system/base/record.ts';
 import type { LiveSite } from '../site.ts';
 import { type AnswerRecord, leaveOut } from './left-out.ts';
-import { recordOf } from './schema-of.ts';
+import { recordOf, schemaOf } from './schema-of.ts';
 
 /** The client of a request. */
 export interface Caller {
@@ -150,8 +151,24 @@ export function defineRoute<const R extends RouteConfig & { readonly operationId
     responses: { ...route.responses, ...problems } as R['responses'],
   });
   const ok = route.responses[200] as { readonly content?: Readonly<Record<string, { schema: object }>> } | undefined;
-  const answered = recordOf(ok?.content?.['application/json']?.schema);
+  const json = ok?.content?.['application/json'];
+  const answered = (json && answeredRecords.get(json)) ?? recordOf(json?.schema);
   return Object.assign(made, { middleware: demand(permission, answered) }) as typeof made;
+}
+
+const answeredRecords = new WeakMap<object, AnswerRecord>();
+
+/** A successful answer that is a record: its schema is made once somebody asks for the document of the API. */
+export function recordResponse<F extends Fields>(description: string, record: RecordOf<F>) {
+  let schema: ReturnType<typeof schemaOf<F>> | undefined;
+  const json = {
+    get schema() {
+      schema ??= schemaOf(record);
+      return schema;
+    },
+  };
+  answeredRecords.set(json, record);
+  return { description, content: { 'application/json': json } } as const;
 }
 
 /** A successful answer. */

@@ -3,8 +3,7 @@ import type { Site } from '../../discovery/site.ts';
 import type { Fields, RecordOf, Values } from '../../system/base/record.ts';
 import type { LiveSite } from '../site.ts';
 import { answer, readLog } from './fields.ts';
-import { type Api, defineRoute, jsonResponse } from './route.ts';
-import { schemaOf } from './schema-of.ts';
+import { type Api, defineRoute, recordResponse } from './route.ts';
 
 /** What can be asked of a site, and answered as one record. */
 interface View<Params extends z.ZodRawShape, Query extends z.ZodRawShape, F extends Fields> {
@@ -36,7 +35,7 @@ export function view<F extends Fields, Params extends z.ZodRawShape = None, Quer
 ): (api: Api) => void {
   const { operationId, path, summary, permission = 'read', params, query = {}, says, answers, isWithoutLog } = asked;
   const request = { ...(params && { params: z.object(params) }), query: z.strictObject(query) };
-  const responses = { 200: jsonResponse(says, schemaOf(answers)) };
+  const responses = { 200: recordResponse(says, answers) };
   const route = defineRoute(permission, { operationId, method: 'get', path, summary, request, responses });
   return (api) =>
     api.openapi(route, async (c) => {
