@@ -6,7 +6,7 @@ import { findPause } from '../queue/pauses.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import { writeExactly } from '../system/base/exact-json.ts';
 import { isoInstant } from '../system/base/record.ts';
-import type { NextTime } from './model/next-times.ts';
+import type { NextTime } from './model/next/next-times.ts';
 import { pauseRecord } from './model/pauses.ts';
 
 /**

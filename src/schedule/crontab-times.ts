@@ -44,6 +44,8 @@ interface ExpectedCalls {
   readonly expected: ExpectedCall | null;
   /** The first expected call at or after a future time; null: none is expected. */
   callAfter(timeMs: number): number | null;
+  /** The first expected pass after a future time: of `runner due`, only the first call in a period makes one. */
+  passAfter(timeMs: number): number | null;
 }
 
 /** The calls of a tier to expect. */
@@ -63,7 +65,11 @@ export async function expectByCrontab(
 ): Promise<CrontabView> {
   const byLast = (): ExpectedCalls => {
     const expected = expectCall(tier, last, nowMs);
-    return { expected, callAfter: (timeMs) => expectCallAfter(tier, expected, last?.isDue ?? false, timeMs) };
+    return {
+      expected,
+      callAfter: (timeMs) => expectCallAfter(tier, expected, last?.isDue ?? false, timeMs),
+      passAfter: (timeMs) => expectCallAfter(tier, expected, false, timeMs + 1),
+    };
   };
   if (crontab === null) return { isInCrontab: null, isUncalled: false, ...byLast() };
   const lines = linesOf(crontab, tier);
@@ -72,7 +78,7 @@ export async function expectByCrontab(
     // terminal. A call before the last change of the lines is no proof either: its line may be gone.
     const isOver = last !== null && crontab.changedAtMs !== null && last.atMs < crontab.changedAtMs;
     const isByOthers = last?.isRegular === true && !isOver;
-    const view = isByOthers ? byLast() : { expected: null, callAfter: () => null };
+    const view = isByOthers ? byLast() : nothingExpected;
     const isUncalled = tierPeriodMs(tier) !== null && view.expected?.isOverdue !== false;
     return { isInCrontab: false, isUncalled, ...view };
   }
@@ -94,6 +100,8 @@ function linesOf({ lines }: CrontabTimes, tier: string): CrontabLine[] {
   return lines.filter(({ calls }) => calls === tier || (calls === 'due' && tierPeriodMs(tier) !== null));
 }
 
+const nothingExpected: ExpectedCalls = { expected: null, callAfter: () => null, passAfter: () => null };
+
 interface Ahead {
   readonly clocks: readonly Clock[];
   readonly crontab: CrontabTimes;
@@ -107,12 +115,13 @@ function expectFiring(tier: string, last: PreviousCall | null, { clocks, crontab
   const fromMs = known === 0 ? nowMs : Math.min(known, nowMs);
   const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, { fromMs, nowMs }) ?? []);
   const first = firings.toSorted((one, other) => one.atMs - other.atMs)[0];
-  if (first === undefined) return { expected: null, callAfter: () => null };
+  if (first === undefined) return nothingExpected;
   const { atMs, clock } = first;
   const latestMs = Math.max(atMs, clock.nextByMachine(fromMs) ?? atMs);
   return {
     expected: { atMs, isOverdue: nowMs > latestMs + toleranceOf(clock, atMs) },
     callAfter: (timeMs) => firstFiring(clocks, timeMs),
+    passAfter: (timeMs) => firstPass(clocks, tier, timeMs),
   };
 }
 
@@ -126,6 +135,13 @@ interface Since {
 function firstFiring(clocks: readonly Clock[], timeMs: number): number | null {
   const firings = clocks.flatMap((clock) => clock.next(timeMs - 1) ?? []);
   return firings.length === 0 ? null : Math.min(...firings);
+}
+
+/** The first firing after a time that makes a pass, if the pass before it was then. */
+function firstPass(clocks: readonly Clock[], tier: string, timeMs: number): number | null {
+  const last = { atMs: timeMs, isDue: false };
+  const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, { fromMs: timeMs, nowMs: timeMs }) ?? []);
+  return firings.length === 0 ? null : Math.min(...firings.map(({ atMs }) => atMs));
 }
 
 /** `runner due` runs a tier at its first call in a period. A tier that was never called begins with its next period. */

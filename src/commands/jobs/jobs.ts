@@ -1,15 +1,8 @@
 import type { ListedJob, ListOptions } from '../../queue/api.ts';
 import { countJobs, totalJobs } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
-import {
-  jobCountRecord,
-  jobTotalsRecord,
-  listedJobRecord,
-  noJobs,
-  readJobs,
-  readUpcoming,
-  upcomingJobRecord,
-} from '../../report/model/jobs.ts';
+import { jobCountRecord, jobTotalsRecord, listedJobRecord, noJobs, readJobs } from '../../report/model/jobs.ts';
+import { readUpcoming, upcomingJobRecord } from '../../report/model/next/upcoming-jobs.ts';
 import { renderJobCounts, renderJobs, renderJobTotals, renderUpcoming } from '../../report/terminal/jobs.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
 import { parseOpenWindow, readJobStates } from '../../report/text/filters.ts';

@@ -4,10 +4,9 @@ import { type Discovery, hasOwnTimes } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { compareCopies, recentCopies } from '../../monitor/machines.ts';
 import { discoveryToJson, formatJson } from '../../report/json.ts';
-import { type NextTime, readAllUpcoming, readNextTimes, upcomingRecord } from '../../report/model/next-times.ts';
-import { readStatus, readUnjudged, statusRecord, withFigures } from '../../report/model/status.ts';
+import { type NextTime, readNextTimes } from '../../report/model/next/next-times.ts';
+import { readStatus, statusRecord, withFigures } from '../../report/model/status.ts';
 import { renderWhy } from '../../report/terminal/findings.ts';
-import { renderUpcomingTimes } from '../../report/terminal/next-times.ts';
 import { renderList } from '../../report/terminal/overview.ts';
 import { createScreen, openTextOutput } from '../../report/terminal/screen.ts';
 import { renderStatus } from '../../report/terminal/status.ts';
@@ -19,27 +18,15 @@ import type { CommandContext } from '../shared/context.ts';
 import { noteSpooled, print, rootOf, withLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 
-const DEFAULT_UPCOMING = 20;
-
 /** `runner status`: how things stand now. */
 export async function showStatus(context: CommandContext, options: Given<'status'>): Promise<void> {
   const text = await withLogIfAny(context, options.root, (log) => describeStatus(context, log, options));
   await print(context, text);
 }
 
-async function describeStatus(
-  context: CommandContext,
-  site: Site,
-  { upcoming, json }: Given<'status'>,
-): Promise<string> {
+async function describeStatus(context: CommandContext, site: Site, { json }: Given<'status'>): Promise<string> {
   const { settingsProblem } = await site.jobs();
   if (settingsProblem !== null) tellWrongSettings(context, settingsProblem);
-  if (upcoming !== undefined) {
-    const limit = upcoming === true ? DEFAULT_UPCOMING : upcoming;
-    const next = await readAllUpcoming(site, await readUnjudged(site), limit);
-    if (json) return formatJson({ upcoming: next.map(upcomingRecord.toJson) });
-    return renderUpcomingTimes(next, createScreen(context));
-  }
   const status = await readStatus(site);
   return json ? formatJson(statusRecord.toJson(withFigures(status))) : renderStatus(status, createScreen(context));
 }

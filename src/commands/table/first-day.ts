@@ -1,4 +1,4 @@
-import { cronModes, define, languages, readCount, readLimit } from '../shared/command.ts';
+import { cronModes, define, languages, readLimit } from '../shared/command.ts';
 
 const mode = (name: (typeof cronModes)[number], about: string) => ({
   about,
@@ -126,18 +126,11 @@ MAILTO. More in docs/cron.md.`,
   },
   status: {
     about: 'show what is running, waiting and paused, and what comes next',
-    options: {
-      '--upcoming [n]': {
-        about: 'the next n times of tiers, scripts and jobs, in order (default: 20)',
-        read: (word, option) => readCount(word, option, 1000),
-      },
-      '--json': 'as JSON',
-    },
+    options: { '--json': 'as JSON' },
     help: `
 Examples:
-  runner status              what is running, waiting and paused, and when each tier is called next
-  runner status --upcoming   what comes next, in order: calls of tiers, times of scripts, jobs
-  runner status --json       for programs; docs/json.md names the keys
+  runner status          what is running, waiting and paused, and when each tier is called next
+  runner status --json   for programs; docs/json.md names the keys
 
 The next call of a tier is the next time of its crontab line. If the crontab cannot be read, it is
 estimated from the last call, because cron calls at the same minute of each period.`,

@@ -2,6 +2,34 @@ import { durationReader } from '../../settings/readers.ts';
 import { by, define, readCount, watchKeys } from '../shared/command.ts';
 
 export const watching = define({
+  next: {
+    about: 'show what will run, and what did not come',
+    options: {
+      '--for <duration>': {
+        about: 'how far to look ahead: 1h, 7d (default: 24h; at most 31d)',
+        read: by(durationReader('1h, 24h or 7d')),
+        conflicts: ['until'],
+      },
+      '--until <time>': 'up to a local time: 18:00, tomorrow, "2026-11-01 10:00"',
+      '--tier <tier>': 'only this tier; queue: only jobs of the queue',
+      '--limit <n>': { about: 'maximum number of entries (default: 50)', read: readCount },
+      '--json': 'as JSON',
+    },
+    help: `
+Examples:
+  runner next                  the coming 24 hours, in the order of time
+  runner next --for 7d         the coming week
+  runner next --until 18:00    up to this evening
+  runner next --tier hourly    only the passes of hourly, and its scripts
+  runner next --tier queue     only jobs of the queue
+  runner next --json           for programs; docs/json.md names the keys
+
+First comes what should have run by now and did not. Usual durations are medians of the last successful
+runs; a dash means that none is known. Several jobs of a name within a minute are one line; when looking
+ahead for more than a day, so is whatever comes several times within 15 minutes.`,
+    reads: true,
+    load: async () => (await import('../show/next.ts')).showNext,
+  },
   tail: {
     about: "show the output of a script's newest run, live while it runs",
     args: { '<script>': { about: 'the name of the script, or its file', completes: 'scripts' } },

@@ -16,6 +16,7 @@ import { addEventRoutes } from './events.ts';
 import { activityViews } from './read/activity.ts';
 import { jobViews } from './read/jobs.ts';
 import { addPrometheusRoute, monitorViews } from './read/monitor.ts';
+import { nextView } from './read/next.ts';
 import { overviewViews } from './read/overview.ts';
 import { addOutputRoute, runViews } from './read/runs.ts';
 import { scriptViews } from './read/scripts.ts';
@@ -66,7 +67,7 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
   addJobChangeRoutes(api);
   addSiteChangeRoutes(api);
   addEventRoutes(api);
-  for (const add of [...scriptViews, ...runViews, addOutputRoute, ...jobViews, ...tierViews]) add(api);
+  for (const add of [...scriptViews, ...runViews, addOutputRoute, ...jobViews, ...tierViews, nextView]) add(api);
   for (const add of [...activityViews, ...monitorViews, addPrometheusRoute, ...settingsViews]) add(api);
   api.get('/api/openapi.json', demand('wall'), (c) => c.json(apiDocument(api, site.version)));
   api.notFound(() => answerProblem(404, { detail: 'There is nothing at this address.' }));

@@ -3,9 +3,6 @@ import type { Job, ListedJob } from '../../queue/api.ts';
 import { noSuchJob } from '../../queue/errors.ts';
 import { readJob } from '../../queue/read/jobs.ts';
 import { type ListPageOptions, listJobs } from '../../queue/read/list.ts';
-import type { Moments } from '../../schedule/repeat/rule.ts';
-import { type PlannedTime, planNext } from '../../schedule/repeat/series.ts';
-import { defaultSettings } from '../../settings/settings.ts';
 import { type JobHead, MOST_LISTED_BYTES } from '../../store/shared/job-columns.ts';
 import type { ClaimOfWorker } from '../../store/statements/claims.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
@@ -16,6 +13,7 @@ import { field, quoting, record, shown, type Values } from '../../system/base/re
 import { checkLiveness } from '../../system/process/identity.ts';
 import { findHold } from '../text/words.ts';
 import { type JobActivity, jobActivityRecord, selectActivity } from './activity.ts';
+import { readTimesOfJob, type UpcomingJob, upcomingJobRecord } from './next/upcoming-jobs.ts';
 import { pauseRecord } from './pauses.ts';
 import { type RunRecord, runRecord, selectRecords } from './runs/run.ts';
 
@@ -191,97 +189,6 @@ export function asFound<J extends Job>(job: J, lost: LostClaims): J {
   return reason === undefined ? job : { ...job, reason };
 }
 
-/** A time at which a job is to run: `runner jobs --upcoming 10 --json`. */
-export const upcomingJobRecord = record('UpcomingJob', {
-  at: shown.instant,
-  /** Its rule gives that time if each run before it begins when it is due, and takes no time. */
-  isExpected: shown.flag,
-  id: shown.integer,
-  name: shown.text,
-  state: jobStateField,
-  repeat: shown.text.orNull,
-});
-
-export interface UpcomingJob extends Job {
-  readonly atMs: number;
-  readonly isExpected: boolean;
-}
-
-interface UpcomingQuery {
-  readonly pattern: string;
-  readonly limit: number;
-  readonly nowMs: number;
-}
-
-/** The next times of jobs that wait, and the further ones of those that repeat, in the order of time. */
-export async function readUpcoming(store: StoreSession, query: UpcomingQuery): Promise<UpcomingJob[]> {
-  const { nowMs } = query;
-  const candidates = (await selectNext(store, query)).map(toUpcoming);
-  for (const job of await selectRunningRepeaters(store, query)) {
-    const startedMs = job.startedAt?.getTime() ?? nowMs;
-    candidates.push(...(await followingRun({ ...toUpcoming(job), atMs: startedMs }, nowMs)));
-  }
-  const upcoming: UpcomingJob[] = [];
-  while (upcoming.length < query.limit) {
-    const next = takeEarliest(candidates);
-    if (next === null) break;
-    upcoming.push(next);
-    // An overdue job runs now, not at its past time.
-    const atMs = Math.max(next.atMs, nowMs);
-    candidates.push(...(await followingRun({ ...next, atMs }, atMs)));
-  }
-  return upcoming;
-}
-
-/** With the time that the rule gave for it, from which the next one may be counted. */
-interface Candidate extends UpcomingJob {
-  readonly scheduledMs: number;
-}
-
-function toUpcoming(job: Job): Candidate {
-  const atMs = job.runAt.getTime();
-  return { ...job, atMs, scheduledMs: job.scheduledFor?.getTime() ?? atMs, isExpected: false };
-}
-
-function takeEarliest(candidates: Candidate[]): Candidate | null {
-  const [first] = candidates.toSorted((one, other) => one.atMs - other.atMs || one.id - other.id);
-  if (first === undefined) return null;
-  candidates.splice(candidates.indexOf(first), 1);
-  return first;
-}
-
-/** None of a job that does not repeat, and of a rule that gives no further time. */
-async function followingRun(job: Candidate, finished: number): Promise<Candidate[]> {
-  const next = await nextTimeOf(job, { scheduled: job.scheduledMs, started: job.atMs, finished });
-  return next === null ? [] : [{ ...job, atMs: next.runAt, scheduledMs: next.scheduledFor, isExpected: true }];
-}
-
-/** The soonest jobs, up to the limit: all other jobs and repetitions come later. */
-async function selectNext(store: StoreSession, { pattern, limit, nowMs: at }: UpcomingQuery): Promise<Job[]> {
-  return await listJobs(store, { pattern, order: 'soonest', limit }, at);
-}
-
-async function selectRunningRepeaters(store: StoreSession, { pattern, nowMs: at }: UpcomingQuery): Promise<Job[]> {
-  const running = await listJobs(store, { pattern, state: 'running', limit: PAGE }, at);
-  return running.filter(({ repeat }) => repeat !== null);
-}
-
-/**
- * When, and for which time, a repeating job is to run after a run with these moments; null: it does not
- * repeat, or its rule gives no further time.
- */
-async function nextTimeOf(
-  { repeat, missed }: Job,
-  moments: Moments & { readonly finished: number },
-): Promise<PlannedTime | null> {
-  if (repeat === null) return null;
-  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
-  const parsed = parseRepeat(repeat);
-  if ('problem' in parsed) return null;
-  const { missedCap: cap } = defaultSettings.queue;
-  return await planNext(parsed.rule, moments, { missed, nowMs: moments.finished, cap });
-}
-
 const childRecord = record(null, { id: shown.integer, name: shown.text, state: jobStateField });
 
 export type JobChild = Values<typeof childRecord>;
@@ -311,6 +218,9 @@ export const jobStoryRecord = record('JobStory', {
   runs: shown.list(field.one(runRecord)),
   /** Oldest first. */
   activity: shown.list(field.one(jobActivityRecord)),
+  next: shown
+    .list(field.one(record(null, { at: upcomingJobRecord.fields.at, isExpected: upcomingJobRecord.fields.isExpected })))
+    .about('When it runs next, at most five times'),
 });
 
 /** The history of a job that its row does not hold. */
@@ -323,12 +233,14 @@ export interface JobStory {
   readonly runs: readonly RunRecord[];
   /** Oldest first. */
   readonly activity: readonly JobActivity[];
+  readonly next: readonly UpcomingJob[];
 }
 
 /** A family or a history longer than that nobody reads on a page. */
 const MOST_CHILDREN = 1000;
 const MOST_RUNS = 100;
 const MOST_ACTIVITY = 200;
+const MOST_TIMES = 5;
 
 /**
  * Everything about one job of the queue.
@@ -350,5 +262,6 @@ export async function readStory(
     children: await selectChildren(view, id, MOST_CHILDREN),
     runs: await selectRunsOfJob(view, id, MOST_RUNS),
     activity: (await selectActivity(view, { jobId: id, order: 'newest', limit: MOST_ACTIVITY })).toReversed(),
+    next: await readTimesOfJob(job, { limit: MOST_TIMES, nowMs }),
   };
 }

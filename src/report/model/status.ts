@@ -14,7 +14,7 @@ import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { graded, type Incident, incidentRecord, selectOpenIncidents } from './incidents.ts';
-import { nextTimeRecord, readNextTimes } from './next-times.ts';
+import { nextTimeRecord, readNextTimes } from './next/next-times.ts';
 import { pauseRecord } from './pauses.ts';
 import { type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
 import { noRises, type Rises, readRises, readUsual, risesRecord } from './runs/script.ts';

@@ -27,7 +27,7 @@ import {
   UNKNOWN,
 } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { NextTime } from '../model/next-times.ts';
+import type { NextTime } from '../model/next/next-times.ts';
 import type { LastPassSummary, Overview, ScriptOverview, TierOverview } from '../model/overview.ts';
 import { type RunningRun, tierOf } from '../model/runs/run.ts';
 import type { RecentRun } from '../model/runs/runs.ts';

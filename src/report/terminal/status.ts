@@ -313,7 +313,7 @@ export function describePause(pause: Pause, { clock }: Pick<Screen, 'clock'>): s
 const INDENT = '  ';
 
 /** One thing: its name, and what there is to say of it, on further lines where there is no room. */
-function entry(parts: readonly string[], { columns }: Screen, paint: (text: string) => string): string[] {
+export function entry(parts: readonly string[], { columns }: Screen, paint: (text: string) => string): string[] {
   const room = columns - 2 * INDENT.length;
   return joinFitting(parts, room).map((line, index) => INDENT + (index === 0 ? '' : INDENT) + paint(line));
 }

@@ -1,6 +1,6 @@
 import type { Tier } from '../../discovery/script.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { isFarFromPass, type NextTime } from '../model/next-times.ts';
+import { isFarFromPass, type NextTime } from '../model/next/next-times.ts';
 import type { Clock } from './clock.ts';
 
 /** With a delay up to this, the pass that runs a script is not worth a mention. */

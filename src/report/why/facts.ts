@@ -4,7 +4,7 @@ import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
 import type { ContentChange } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import { type NextTime, readNextTimes } from '../model/next-times.ts';
+import { type NextTime, readNextTimes } from '../model/next/next-times.ts';
 import { type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/runs/run.ts';
 import { selectChange, selectNewestRun } from '../model/runs/runs.ts';
 import { type Rises, readRisesOf } from '../model/runs/script.ts';

@@ -4,6 +4,7 @@ export const commandGroups = {
   Scripts: ['disable', 'enable', 'due', 'pause', 'resume', 'repeat'],
   'The queue': ['add', 'work', 'jobs', 'job', 'claim', 'kick', 'import'],
   'Watching and alerts': [
+    'next',
     'tail',
     'watch',
     'web',

@@ -49,7 +49,7 @@ const questions = [
     'runs/1',
   ],
   ...['jobs', 'jobs?state=failed', 'jobs?order=next', 'jobs?order=kick&name=export', 'jobs?search=ada', 'jobs/counts'],
-  ...['jobs/totals', 'jobs/JOB', 'schedule', 'schedule?now=2026-11-01&iterations=3', 'workers', 'workers?kind=tier'],
+  ...['jobs/totals', 'jobs/JOB', 'next', 'next?from=2026-11-01&for=7d&limit=3', 'workers', 'workers?kind=tier'],
   ...['activity', 'activity?order=asc&limit=3', 'activity?job=JOB', 'activity?worker=1', 'metrics/1h', 'metrics/1w'],
   ...['metrics/1d?subject=*&subject=hourly/import-orders&limit=1'],
   ...['incidents', 'incidents?state=all'],
@@ -214,9 +214,10 @@ test.each([
   ['metrics/1h?limit=-1', 'limit: must be a whole number from 1 to 1000, found "-1"'],
   ['metrics/1h?since=2012', `since: ${expectsTime}, found "2012"`],
   ['metrics/2h', 'period: must be one of 1h, 6h, 12h, 1d, 1w, found "2h"'],
-  ['schedule?iterations=0', 'iterations: must be a whole number from 1 to 100, found "0"'],
-  ['schedule?iterations=101', 'iterations: must be a whole number from 1 to 100, found "101"'],
-  ['schedule?now=2012', `now: ${expectsTime}, found "2012"`],
+  ['next?limit=0', 'limit: must be a whole number from 1 to 5000, found "0"'],
+  ['next?for=soon', 'for: must be a duration such as 1h, 24h or 7d, found "soon"'],
+  ['next?for=32d', 'for: must end in the future, within 31 days'],
+  ['next?from=2012', `from: ${expectsTime}, found "2012"`],
   ['runs?outcome=fine', /^outcome: must be one or more of running, succeeded, .*; found "fine"$|found "fine"$/],
   ['runs/0', 'id: must be a whole number from 1 to 9007199254740991, found "0"'],
   ['runs/1/output?from=-1', 'from: must be a whole number from 0 to 9007199254740991, found "-1"'],
@@ -328,9 +329,11 @@ test('the next calls of a tier follow its last one, and Prometheus reads what th
   for (const hour of [11, 12]) await log.addPass('hourly', Date.UTC(2026, 2, 10, hour, 17));
   await log.addRun('hourly/clean', Date.UTC(2026, 2, 10, 12, 17));
   const { ask, text } = openReadApi(root, () => now);
-  const { tiers } = await ask('/api/schedule?iterations=3');
-  const calls = ['13:17', '14:17', '15:17'].map((time) => `2026-03-10T${time}:00.000Z`);
-  expect(tiers).toEqual([{ tier: 'hourly', calls }]);
+  const { items, more, completeUntil } = await ask('/api/next?limit=3');
+  expect(items.map(({ at, kind, name }: Body) => [at.slice(11, 16), kind, name])).toEqual([
+    ...['13:17', '14:17', '15:17'].map((time) => [time, 'tier', 'hourly']),
+  ]);
+  expect([more, completeUntil]).toEqual([21, '2026-03-10T16:17:00.000Z']);
   const families = parsePrometheus(await text('/metrics')).map(({ name }) => name);
   expect(families).toContain('runner_runs_total');
 });

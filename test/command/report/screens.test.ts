@@ -64,6 +64,7 @@ test('a site with sixty scripts, as all commands show it', async () => {
   const screens = [
     ['list', ['list']],
     ['status', ['status']],
+    ['next', ['next', '--for', '18h']],
     ['report', ['report', '--since', '24h', '--until', '2026-11-03 14:05']],
     ['report-tier', ['report', '--tier', 'hourly']],
     ['report-script', ['report', 'hourly/import-orders', '--limit', '12']],

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { addJobs } from '../../../src/queue/add/add.ts';
 import type { NewJob } from '../../../src/queue/api.ts';
-import { readUpcoming } from '../../../src/report/model/jobs.ts';
+import { readUpcoming } from '../../../src/report/model/next/upcoming-jobs.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { writeLog } from '../../support/written-log.ts';
 

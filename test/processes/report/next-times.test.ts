@@ -96,20 +96,24 @@ test('of a frequent tier that cron has not called nobody is told that another on
   expect(stdout).not.toContain('sooner');
 });
 
-test('status --upcoming has tiers, scripts and jobs in the order of time', async () => {
+test('next has passes, scripts and jobs in the order of time, and what waits first', async () => {
   const root = await makeRoot();
   await runAt(root, at, 'add', 'mail/welcome', '--at', '2026-11-24 06:00');
-  const { upcoming } = await readJson(root, at, 'status', '--upcoming', '5');
-  const told = upcoming.map(({ at: time, kind, name }: { at: string; kind: string; name: string }) =>
-    [time.slice(5, 16), kind, name].join(' '),
-  );
-  expect(told).toEqual([
+  const { items } = await readJson(root, at, 'next', '--for', '7d', '--limit', '1000');
+  const told = (items as { at: string; kind: string; name: string; due: string | null }[])
+    .filter(({ kind, name }) => kind !== 'tier' || name !== 'hourly')
+    .map(({ at: time, kind, name, due }) => [time.slice(5, 16), kind, name, due?.slice(5, 16)].join(' ').trim());
+  expect(told.slice(0, 3)).toEqual([
     '11-24T06:00 job mail/welcome',
-    '11-24T06:13 tier hourly',
-    '11-25T02:30 script daily/backup',
-    '11-25T04:13 tier daily',
-    '11-30T06:00 script hourly/weekly',
+    '11-25T04:13 script daily/backup 11-25T02:30',
+    '11-26T04:13 script daily/backup 11-26T02:30',
   ]);
-  expect((await runAt(root, at, 'status', '--upcoming')).stdout).toMatch(/^when +in +what +name +pass +rule\n/);
-  expect(await runAt(root, at, 'status', '--upcoming', 'x')).toMatchObject({ status: 2, stdout: '' });
+  expect(told).toContain('11-30T06:13 script hourly/weekly 11-30T06:00');
+  const { late } = await readJson(root, '2026-11-25 03:00', 'next');
+  expect(late).toContainEqual(
+    expect.objectContaining({ kind: 'script', name: 'daily/backup', code: 'waits', count: null }),
+  );
+  const { stdout } = await runAt(root, '2026-11-25 03:00', 'next');
+  expect(stdout).toContain('daily/backup · waits for a pass of its tier · due since 25 Nov 02:30, for 30m');
+  expect(stdout).toContain('after the next boot: daily/warm');
 });

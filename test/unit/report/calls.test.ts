@@ -96,6 +96,45 @@ test('a later call is a time of the line too, on the other side of a clock chang
   expect(callAfter(utc('2026-10-26T03:14'))).toBe(utc('2026-10-27T03:13'));
 });
 
+describe('the passes of a tier within a window', () => {
+  const listPasses = async (tier: string, last: PreviousCall | null, lines: CrontabTimes | null, fromMs: number) => {
+    const { expected, passAfter } = await expectByCrontab(tier, last, lines, fromMs);
+    const passes: string[] = [];
+    for (let atMs = expected?.atMs ?? null; atMs !== null && passes.length < 4; atMs = passAfter(atMs)) {
+      passes.push(new Date(atMs).toISOString().slice(8, 16));
+    }
+    return passes;
+  };
+  const utc = (time: string) => Date.parse(`${time}:00Z`);
+  const lastAt = (time: string, isDue = false): PreviousCall => ({ atMs: utc(time), isDue });
+
+  test('are all times of its line, by the clock of cron and across a clock change', async () => {
+    const office = { ...crontab([line('0 9-10 * * *', 'hourly')]), zone: 'Europe/Berlin' };
+    const last = lastAt('2026-10-24T08:00');
+    expect(await listPasses('hourly', last, office, utc('2026-10-24T12:00'))).toEqual([
+      ...['25T08:00', '25T09:00', '26T08:00', '26T09:00'],
+    ]);
+    const spring = { ...crontab([line('30 2 * * *', 'daily')]), zone: 'Europe/Berlin' };
+    expect(await listPasses('daily', lastAt('2026-03-28T01:30'), spring, utc('2026-03-28T12:00'))).toEqual([
+      ...['29T01:00', '30T00:30', '31T00:30', '01T00:30'],
+    ]);
+  });
+
+  test('are the first call of each period where one line calls what is due', async () => {
+    const due = { ...crontab([line('7,37 * * * *', 'due')]), zone: 'UTC' };
+    expect(await listPasses('hourly', lastAt('2026-11-03T10:07', true), due, utc('2026-11-03T10:20'))).toEqual([
+      ...['03T11:07', '03T12:07', '03T13:07', '03T14:07'],
+    ]);
+  });
+
+  test('follow the last call where the crontab cannot be read', async () => {
+    expect(await listPasses('hourly', lastAt('2026-11-03T10:13'), null, utc('2026-11-03T10:20'))).toEqual([
+      ...['03T11:13', '03T12:13', '03T13:13', '03T14:13'],
+    ]);
+    expect(await listPasses('hourly', null, null, utc('2026-11-03T10:20'))).toEqual([]);
+  });
+});
+
 test('a line that was installed a minute ago has missed nothing', async () => {
   const lines = crontab([line('13 * * * *', 'hourly')], '10:12:30');
   const found = (now: string, last: string | null = null) =>

@@ -1,17 +1,12 @@
-import { tierNames } from '../../../discovery/jobs-folder.ts';
 import type { Discovery } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
-import { readUpcoming, upcomingJobRecord } from '../../../report/model/jobs.ts';
-import { nextTimeRecord, readNextTimes } from '../../../report/model/next-times.ts';
 import { waiterRecord } from '../../../report/model/status.ts';
-import { findHolders, readTierState, selectLastCall, selectSeen, tierStateRecord } from '../../../report/model/tier.ts';
+import { findHolders, readTierState, tierStateRecord } from '../../../report/model/tier.ts';
 import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
 import { noSuchTier } from '../../../report/names.ts';
-import { readTimeSpan } from '../../../report/text/filters.ts';
-import { expectByCrontab } from '../../../schedule/crontab-times.ts';
 import { field, quoting, record, shown } from '../../../system/base/record.ts';
-import { oneOf, pageFields, pageOf, readCursor, readPage, textSchema, timeSchema, wholeNumber } from '../fields.ts';
+import { oneOf, pageFields, pageOf, readCursor, readPage, textSchema } from '../fields.ts';
 import { view } from '../view.ts';
 import { scriptFileRecord, withPause } from './scripts.ts';
 
@@ -68,39 +63,6 @@ const tierView = view({
   },
 });
 
-const scheduleRecord = record('Schedule', {
-  now: shown.instant,
-  tiers: shown.list(field.one(record(null, { tier: shown.text, calls: shown.list(field.instant) }))),
-  scripts: shown.list(field.one(nextTimeRecord)).about('The next times of scripts that have their own'),
-  jobs: shown.list(field.one(upcomingJobRecord)),
-});
-
-const scheduleView = view({
-  operationId: 'getSchedule',
-  path: '/api/schedule',
-  summary: 'The next calls of each tier, and the next times of scripts and of jobs of the queue',
-  query: {
-    now: timeSchema.optional().openapi({ description: 'From this time on. Default: now' }),
-    iterations: wholeNumber(1, 100).default(10),
-    name: textSchema.default('*').openapi({ description: 'Only jobs with a matching name', example: 'mail/*' }),
-  },
-  says: 'What comes',
-  answers: scheduleRecord,
-  read: async (present, { now, iterations: limit, name: pattern }) => {
-    const { store, nowMs: current } = present;
-    const nowMs = now === undefined ? current : (readTimeSpan(now, current)?.startMs ?? current);
-    const site = present.at(nowMs);
-    return {
-      nowMs,
-      tiers: await Array.fromAsync(tierNames(site.root), async (tier) => {
-        return { tier, calls: await listCalls(site, tier, limit) };
-      }),
-      scripts: await readNextTimes(site, (await site.jobs()).discovery.tiers),
-      jobs: store === null ? [] : await readUpcoming(store, { pattern, limit, nowMs }),
-    };
-  },
-});
-
 const workersView = view({
   operationId: 'listWorkers',
   path: '/api/workers',
@@ -123,7 +85,7 @@ const workersView = view({
   },
 });
 
-export const tierViews = [tiersView, tierView, scheduleView, workersView];
+export const tierViews = [tiersView, tierView, workersView];
 
 async function readTiers(site: Site, tiers: Discovery['tiers']) {
   const names = tiers.map(({ name }) => name);
@@ -133,20 +95,4 @@ async function readTiers(site: Site, tiers: Discovery['tiers']) {
     ...(await readTierState(site, name, holders)),
     scripts: scripts.map((script) => withPause(script, pauses)),
   }));
-}
-
-/** By the tier's crontab line, else as a crontab goes on calling: at the same minute of each period. */
-async function listCalls({ view, crontab, nowMs }: Site, tier: string, limit: number): Promise<number[]> {
-  const { db } = await view();
-  const calls: number[] = [];
-  let last = (await selectLastCall(db, tier, { isByHand: false })) ?? (await selectSeen(db, tier));
-  let atMs = nowMs;
-  while (calls.length < limit) {
-    const { expected: next } = await expectByCrontab(tier, last, await crontab(), atMs);
-    if (next === null) break;
-    calls.push(next.atMs);
-    atMs = Math.max(next.atMs, atMs);
-    last = { isDue: false, ...last, atMs };
-  }
-  return calls;
 }

@@ -114,9 +114,7 @@ function HeldBy({ pause: { name, kind, until } }: { readonly pause: NonNullable<
 
 /** The rule, and the next times that it gives. */
 function RepeatRule({ job }: { readonly job: Story }) {
-  const query = { name: job.name, iterations: 20 };
-  const { data } = useQuery('/api/schedule', { params: { query } });
-  const next = data?.jobs.filter(({ id }) => id === job.id).slice(0, 5) ?? [];
+  const { next } = job;
   return (
     <>
       <Name text={job.repeat ?? ''} /> · missed times: {job.missed}

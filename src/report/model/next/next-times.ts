@@ -1,13 +1,12 @@
 import { type Kysely, sql } from 'kysely';
-import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
-import type { Site } from '../../discovery/site.ts';
-import { tierPeriodMs } from '../../schedule/period.ts';
-import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
-import type { ActivityLog } from '../../store/schema.ts';
-import { isOnServer } from '../../store/shared/which-log.ts';
-import { field, record, shown, type Values } from '../../system/base/record.ts';
-import { machineName } from '../../system/process/identity.ts';
-import { readTierState, type SiteOfTiers, selectSeen, type TierState } from './tier.ts';
+import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../../discovery/script.ts';
+import { tierPeriodMs } from '../../../schedule/period.ts';
+import { nextTimeAfter } from '../../../schedule/repeat/calendar.ts';
+import type { ActivityLog } from '../../../store/schema.ts';
+import { isOnServer } from '../../../store/shared/which-log.ts';
+import { record, shown, type Values } from '../../../system/base/record.ts';
+import { machineName } from '../../../system/process/identity.ts';
+import { readTierState, type SiteOfTiers, selectSeen, type TierState } from '../tier.ts';
 
 /** When a script that has times of its own runs next. */
 export const nextTimeRecord = record('NextTime', {
@@ -60,7 +59,7 @@ async function findTime(
   { name: tier, periodMs }: Tier,
 ): Promise<number | null> {
   const { db } = await view();
-  const { dueTime, ruleOf } = await import('../../schedule/script-times.ts');
+  const { dueTime, ruleOf } = await import('../../../schedule/script-times.ts');
   const rule = ruleOf(script.options);
   if (rule === null) return null;
   const facts = { queuedFor: await selectQueuedFor(db, script.name), passAt: await selectLooked(db, tier) };
@@ -112,42 +111,4 @@ export function isFarFromPass({ tier, atMs, passMs }: NextTime): boolean {
   // If a frequent tier is late, the cause is cron, which has not called it.
   const isRare = (tierPeriodMs(tier) ?? 0) > MUCH_MS;
   return isRare && atMs !== null && passMs !== null && passMs - atMs > MUCH_MS;
-}
-
-/** Something that comes: `runner status --upcoming --json`. */
-export const upcomingRecord = record(null, {
-  at: field.instant,
-  kind: field.words(['tier', 'script', 'job']),
-  /** The name of a tier, a script, or a job of the queue. */
-  name: field.text,
-  /** The number of a job; null: it is none. */
-  id: field.integer.orNull,
-  /** Its schedule, or the rule by which it repeats; null: it has none. */
-  rule: field.text.orNull,
-  /** When a pass runs a script; null: it is none, or that is not known. */
-  pass: field.instant.orNull,
-});
-
-export type Upcoming = Values<typeof upcomingRecord>;
-
-/** The next times of tiers, of scripts that have their own, and of jobs of the queue, in their order. */
-export async function readAllUpcoming(
-  { store, nowMs }: Pick<Site, 'store' | 'nowMs'>,
-  { tiers, scheduled }: { readonly tiers: readonly TierState[]; readonly scheduled: readonly NextTime[] },
-  limit: number,
-): Promise<readonly Upcoming[]> {
-  const none = { id: null, rule: null, passMs: null };
-  const calls = tiers.flatMap(({ tier, expected, pause }): Upcoming[] => {
-    if (pause !== null || expected === null) return [];
-    return [{ ...none, atMs: expected.atMs, kind: 'tier', name: tier }];
-  });
-  const scripts = scheduled.flatMap(({ script: name, atMs, passMs, schedule: rule }): Upcoming[] =>
-    atMs === null ? [] : [{ ...none, atMs, kind: 'script', name, rule, passMs }],
-  );
-  const { readUpcoming } = await import('./jobs.ts');
-  const runs = store === null ? [] : await readUpcoming(store, { pattern: '*', limit, nowMs });
-  const jobs = runs.map(({ atMs, name, id, repeat: rule }): Upcoming => {
-    return { ...none, atMs, kind: 'job', name, id, rule };
-  });
-  return [...calls, ...scripts, ...jobs].toSorted((one, other) => one.atMs - other.atMs).slice(0, limit);
 }

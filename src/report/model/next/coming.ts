@@ -1,0 +1,252 @@
+import { hasOwnTimes, type Tier } from '../../../discovery/script.ts';
+import type { Site } from '../../../discovery/site.ts';
+import { findPause, WHOLE_QUEUE } from '../../../queue/pauses.ts';
+import type { Pause } from '../../../store/statements/pauses.ts';
+import { lateCodes, nextReasons } from '../../../system/base/next-words.ts';
+import { record, shown, type Values } from '../../../system/base/record.ts';
+import { HOUR_MS, MINUTE_MS } from '../../../system/base/values.ts';
+import { selectWaiting, type TierHolder, type TierState } from '../tier.ts';
+import { readHealth } from '../verdict.ts';
+import { readNextTimes } from './next-times.ts';
+import { type ComingJobs, readComingJobs } from './upcoming-jobs.ts';
+
+const kindField = shown.words(['tier', 'script', 'job'], 'NextKind');
+
+/** Something that will run, perhaps several times within a step. */
+export const itemRecord = record('NextItem', {
+  at: shown.instant.about('When it begins; a time in the past has come'),
+  kind: kindField,
+  name: shown.text.about('The tier, the script, or the name of the jobs without parameters'),
+  /** `call`: the tier is called. `queued`: a pass at work comes to it. `due`: the time of a job has come. */
+  reason: shown.words(nextReasons, 'NextReason'),
+  count: shown.integer.about('How many jobs, or how many times'),
+  job: shown.integer.orNull.about('The number of the job; null: it is none, or there are several'),
+  rule: shown.text.orNull.about('The schedule, or the rule by which it repeats; null: none'),
+  due: shown.instant.orNull.about('The time of the schedule, or of the next try, for which a pass runs it; null: none'),
+  isPaused: shown.flag.about('A pause that is still in force then keeps it from running'),
+  usualMs: shown.number.orNull.about('How long all of it usually takes; null: unknown'),
+  end: shown.instant.orNull.about('When it is expected to end; null: unknown'),
+});
+
+/** Something that comes, before it is known how long it takes. */
+export interface Coming extends Omit<Values<typeof itemRecord>, 'usualMs' | 'endMs'> {
+  /** When the last one of several begins. */
+  readonly lastMs: number;
+}
+
+/** Something whose time has come, and that nobody runs. */
+export const lateRecord = record('LateItem', {
+  kind: kindField,
+  name: shown.text,
+  /**
+   * `not-called`: cron should have called the tier. `no-line`: no crontab line calls it. `waits`: for a pass of its
+   * tier. `no-call`: no call is expected that would run it. `no-handler` and `no-worker`: jobs of the queue.
+   */
+  code: shown.words(lateCodes, 'LateCode'),
+  since: shown.instant.orNull.about('Null: unknown'),
+  count: shown.integer.orNull.about('How many jobs; null: it is none'),
+  expected: shown.instant.orNull.about('When a pass is expected to run it; null: nobody knows'),
+});
+
+export type LateItem = Values<typeof lateRecord>;
+
+/** What was found in one place. */
+interface Found {
+  readonly items: readonly Coming[];
+  readonly late: readonly LateItem[];
+  /** All that comes before that is among the items. */
+  readonly completeMs: number;
+}
+
+/** How far to look, and what is known of all tiers. */
+export interface Ahead {
+  readonly site: Site;
+  readonly untilMs: number;
+  /** The tiers that are asked about, and their scripts. */
+  readonly tiers: readonly Tier[];
+  /** Of all tiers: a call of any of them runs what was left. */
+  readonly states: readonly TierState[];
+  readonly holders: readonly TierHolder[];
+  readonly pauses: readonly Pause[];
+}
+
+/** Beyond a day, nobody reads minutes. */
+const MINUTES_UP_TO_MS = 25 * HOUR_MS;
+
+/** Times of the same thing within one such step are one item. */
+function stepOf({ site: { nowMs }, untilMs }: Ahead): number {
+  return untilMs - nowMs > MINUTES_UP_TO_MS ? 15 * MINUTE_MS : MINUTE_MS;
+}
+
+/** The passes of the tiers. Nothing comes of a tier whose calls run no script. */
+export function findPasses(ahead: Ahead): Found {
+  const found = ahead.tiers.map(({ name, scripts }) => {
+    const state = ahead.states.find(({ tier }) => tier === name);
+    const isIdle = !scripts.some((script) => script.refusals.length === 0 && !hasOwnTimes(script));
+    if (state === undefined) return { items: [], late: [] };
+    const times = isIdle ? [] : listPasses(ahead, state);
+    return {
+      items: inSteps(ahead, { kind: 'tier', name, reason: 'call' }, times.map(at)),
+      late: lateTier(ahead, state),
+    };
+  });
+  return merge(ahead, found);
+}
+
+const at = (atMs: number) => ({ atMs, dueMs: null });
+
+/** A call that is late by little is expected at any moment; one that is overdue is not. */
+function listPasses({ site: { nowMs }, untilMs }: Ahead, { expected, passAfter }: TierState): number[] {
+  const times: number[] = [];
+  let atMs = expected?.isOverdue ? passAfter(nowMs) : (expected?.atMs ?? null);
+  while (atMs !== null && atMs <= untilMs) {
+    times.push(atMs);
+    atMs = passAfter(Math.max(atMs, nowMs));
+  }
+  return times;
+}
+
+function lateTier({ site }: Ahead, { tier: name, expected, isUncalled, pause, passAfter }: TierState): LateItem[] {
+  const late = { kind: 'tier', name, count: null } as const;
+  if (isUncalled) return [{ ...late, code: 'no-line', sinceMs: null, expectedMs: null }];
+  if (expected?.isOverdue !== true || pause !== null) return [];
+  return [{ ...late, code: 'not-called', sinceMs: expected.atMs, expectedMs: passAfter(site.nowMs) }];
+}
+
+/** Scripts that have times of their own: each time is due with the first call of the tier after it. */
+export async function findScheduled(ahead: Ahead): Promise<Found> {
+  const { site, states, tiers } = ahead;
+  const times = await readNextTimes(site, tiers, states);
+  const found = await Array.fromAsync(times, async ({ script: name, tier, schedule: rule, atMs, passMs, timezone }) => {
+    const state = states.find((each) => each.tier === tier);
+    if (rule === null || atMs === null || state === undefined) return { items: [], late: [] };
+    const runs = await listRuns(ahead, state, { rule, timezone, firstMs: atMs });
+    const items = inSteps(ahead, { kind: 'script', name, reason: 'schedule', rule }, runs);
+    if (atMs > site.nowMs) return { items, late: [] };
+    const code = isPaused(ahead, name, site.nowMs) ? 'paused' : passMs === null ? 'no-call' : 'waits';
+    const late = { kind: 'script', name, code, sinceMs: atMs, count: null, expectedMs: passMs } as const;
+    return { items, late: [late] };
+  });
+  return merge(ahead, found);
+}
+
+interface Rule {
+  readonly rule: string;
+  readonly timezone: string | null;
+  readonly firstMs: number;
+}
+
+/** A pass runs a script once, however many of its times have come since the last one. */
+async function listRuns({ site: { nowMs }, untilMs }: Ahead, state: TierState, { rule, timezone, firstMs }: Rule) {
+  const { openTimes } = await import('../../../schedule/repeat/calendar.ts');
+  const { ruleOf } = await import('../../../schedule/script-times.ts');
+  const parsed = ruleOf({ schedule: rule, ...(timezone !== null && { timezone }) });
+  const next = parsed === null ? () => null : await openTimes(parsed);
+  const runs: { atMs: number; dueMs: number }[] = [];
+  let dueMs: number | null = firstMs;
+  while (dueMs !== null) {
+    const atMs = state.callAfter(Math.max(dueMs, nowMs));
+    if (atMs === null || atMs > untilMs) break;
+    runs.push({ atMs, dueMs });
+    dueMs = next(atMs);
+  }
+  return runs;
+}
+
+/** Jobs of scripts that have not ended: a pass comes to them, or the next call of any tier does. */
+export async function findOpenScripts(ahead: Ahead): Promise<Found> {
+  const { site, states, tiers, holders } = ahead;
+  const isWanted = ({ tier }: { readonly tier: string }): boolean => tiers.some(({ name }) => name === tier);
+  const waiting = (await selectWaiting((await site.view()).db, holders)).filter(isWanted);
+  const found = waiting.map(({ script: name, state, runAtMs: dueMs }) => {
+    const isAtWork = state === 'queued' || state === 'claimed';
+    const fromMs = Math.max(dueMs, site.nowMs);
+    const calls = states.flatMap(({ callAfter }) => callAfter(fromMs) ?? []);
+    const atMs = isAtWork ? site.nowMs : calls.length === 0 ? null : Math.min(...calls);
+    const reason = isAtWork ? 'queued' : state === 'retrying' ? 'retry' : 'deferred';
+    if (atMs !== null) return { items: inSteps(ahead, { kind: 'script', name, reason }, [{ atMs, dueMs }]), late: [] };
+    const late = { kind: 'script', name, code: 'no-call', sinceMs: dueMs, count: null, expectedMs: null } as const;
+    return { items: [], late: dueMs > site.nowMs ? [] : [late] };
+  });
+  return merge(ahead, found);
+}
+
+/** Jobs of the queue. */
+export async function findJobs(ahead: Ahead, handlers: readonly string[]): Promise<Found> {
+  const { site, untilMs } = ahead;
+  const { store, nowMs } = site;
+  if (store === null) return merge(ahead, []);
+  const { jobs, completeMs } = await readComingJobs(store, { nowMs, untilMs, stepMs: stepOf(ahead) });
+  const isDue = ({ atMs }: ComingJobs): boolean => atMs <= nowMs;
+  const isWorked = !jobs.some(isDue) || (await hasWorker(site));
+  const found = jobs.map((group) => {
+    const { name, atMs, lastMs, count, id: job, repeat: rule } = group;
+    const code = isDue(group) ? lateCode(ahead, name, { handlers, isWorked }) : null;
+    if (code !== null) {
+      return { items: [], late: [{ kind: 'job', name, code, sinceMs: atMs, count, expectedMs: null } as const] };
+    }
+    const item = { kind: 'job', name, reason: reasonOf(group, nowMs), job, rule } as const;
+    return { items: [{ ...filled(ahead, item, atMs), lastMs, count }], late: [] };
+  });
+  return { ...merge(ahead, found), completeMs };
+}
+
+function lateCode(
+  ahead: Ahead,
+  name: string,
+  { handlers, isWorked }: { readonly handlers: readonly string[]; readonly isWorked: boolean },
+): LateItem['code'] | null {
+  if (isPaused(ahead, `${WHOLE_QUEUE}/${name}`, ahead.site.nowMs)) return 'paused';
+  if (!handlers.includes(name)) return 'no-handler';
+  return isWorked ? null : 'no-worker';
+}
+
+function reasonOf({ atMs, isRetried, repeat }: ComingJobs, nowMs: number): Coming['reason'] {
+  if (isRetried) return 'retry';
+  if (repeat !== null) return 'repeat';
+  return atMs <= nowMs ? 'due' : 'delay';
+}
+
+/** Whether somebody processes the queue, as a check finds it. Wrong settings are told apart. */
+async function hasWorker(site: Site): Promise<boolean> {
+  if ((await site.jobs()).settingsProblem !== null) return true;
+  return (await readHealth(site, ['no-worker'])).status !== 'critical';
+}
+
+type Named = Pick<Coming, 'kind' | 'name' | 'reason'> & Partial<Pick<Coming, 'job' | 'rule'>>;
+
+function filled(ahead: Ahead, item: Named, atMs: number): Coming {
+  const name = item.kind === 'job' ? `${WHOLE_QUEUE}/${item.name}` : item.name;
+  return {
+    ...{ job: null, rule: null, dueMs: null, ...item },
+    ...{ atMs, lastMs: atMs, count: 1, isPaused: isPaused(ahead, name, Math.max(atMs, ahead.site.nowMs)) },
+  };
+}
+
+function isPaused({ pauses }: Ahead, name: string, atMs: number): boolean {
+  const inForce = pauses.filter(({ kind, until }) => kind === 'pause' && (until === null || until > atMs));
+  return findPause(inForce, name) !== null;
+}
+
+interface Run {
+  readonly atMs: number;
+  readonly dueMs: number | null;
+}
+
+function inSteps(ahead: Ahead, item: Named, runs: readonly Run[]): Coming[] {
+  const stepMs = stepOf(ahead);
+  const steps = Map.groupBy(runs, ({ atMs }) => Math.floor(atMs / stepMs));
+  return [...steps.values()].map((ofStep) => {
+    const [first] = ofStep as [Run];
+    const lastMs = (ofStep.at(-1) as Run).atMs;
+    return { ...filled(ahead, item, first.atMs), dueMs: first.dueMs, lastMs, count: ofStep.length };
+  });
+}
+
+function merge({ untilMs }: Ahead, found: readonly Pick<Found, 'items' | 'late'>[]): Found {
+  return {
+    items: found.flatMap(({ items }) => items),
+    late: found.flatMap(({ late }) => late),
+    completeMs: untilMs,
+  };
+}

@@ -1,0 +1,167 @@
+import { handlerNames } from '../../../discovery/discover.ts';
+import { tierNames } from '../../../discovery/jobs-folder.ts';
+import { hasOwnTimes, type Script, type Tier } from '../../../discovery/script.ts';
+import type { Site } from '../../../discovery/site.ts';
+import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
+import { record, shown, type Values } from '../../../system/base/record.ts';
+import { DAY_MS } from '../../../system/base/values.ts';
+import { noSuchTier } from '../../names.ts';
+import { pauseRecord } from '../pauses.ts';
+import { readUsual } from '../runs/script.ts';
+import { findHolders, readTierState, type TierState } from '../tier.ts';
+import {
+  type Ahead,
+  type Coming,
+  findJobs,
+  findOpenScripts,
+  findPasses,
+  findScheduled,
+  itemRecord,
+  lateRecord,
+} from './coming.ts';
+
+/** The scripts that each pass of a tier runs. */
+const passRecord = record('NextPass', {
+  tier: shown.text,
+  scripts: shown.list(shown.text).about('Those without times of their own'),
+  usualMs: shown.number.orNull.about('How long those take for which it is known; null: it is for none'),
+});
+
+/** What will run up to a time, and what did not come: `runner next --json`. */
+export const nextRecord = record('Next', {
+  from: shown.instant,
+  until: shown.instant,
+  late: shown.list(shown.one(lateRecord)).about('What did not come'),
+  items: shown.list(shown.one(itemRecord)).about('In the order of time'),
+  more: shown.integer.about('How many further items are known'),
+  completeUntil: shown.instant.about('All that is known to come before that is among the items'),
+  passes: shown.list(shown.one(passRecord)),
+  afterBoot: shown.list(shown.text).about('Scripts that run after the next boot'),
+  pauses: shown.list(shown.one(pauseRecord)),
+  disabled: shown.list(shown.text).about('Disabled scripts and handlers'),
+  refused: shown.list(shown.text).about('Scripts that do not run until what is wrong in them is fixed'),
+  isLogUnread: shown.flag.about('The log cannot be read, so jobs and tries are unknown'),
+  isCrontabUnread: shown.flag.about('The crontab cannot be read, so calls are estimated from earlier ones'),
+  settingsProblem: shown.text.orNull.about('Why nothing is started until the settings are fixed'),
+});
+
+export type Next = Values<typeof nextRecord>;
+
+export type NextItem = Values<typeof itemRecord>;
+
+export interface NextQuery {
+  readonly untilMs: number;
+  /** Only this tier, or `queue`. Default: all. */
+  readonly tier?: string | undefined;
+  /** Most items. */
+  readonly limit: number;
+}
+
+const LONGEST_DAYS = 31;
+
+/** What a time to look up to must be. */
+export const EXPECTED_END = `in the future, within ${LONGEST_DAYS} days`;
+
+/** Whether it is: a tier that is called each minute has 44,640 calls in a month. */
+export function isNearEnough(nowMs: number, untilMs: number): boolean {
+  return untilMs > nowMs && untilMs - nowMs <= LONGEST_DAYS * DAY_MS;
+}
+
+/**
+ * Reads what will run from now on, by crontab, schedules and log.
+ *
+ * @throws {NoSuchName} (rejects) if there is no such tier
+ */
+export async function readNext(site: Site, { untilMs, tier, limit }: NextQuery): Promise<Next> {
+  const { discovery, disabled, settingsProblem } = await site.jobs();
+  const isWanted = (name: string): boolean => tier === undefined || tier === name;
+  const tiers = discovery.tiers.filter(({ name }) => isWanted(name));
+  if (tier !== undefined && tier !== WHOLE_QUEUE && tiers.length === 0) throw noSuchTier(tier, tierNames(site.root));
+  const ahead = { site, untilMs, tiers, pauses: await site.pauses(), ...(await readStates(site)) };
+  const found = [
+    findPasses(ahead),
+    await findScheduled(ahead),
+    await findOpenScripts(ahead),
+    ...(isWanted(WHOLE_QUEUE) ? [await findJobs(ahead, handlerNames(discovery))] : []),
+  ];
+  const all = found.flatMap(({ items }) => items).toSorted((one, other) => one.atMs - other.atMs);
+  const completeMs = Math.min(...found.map((each) => each.completeMs));
+  const known = all.filter(({ atMs }) => atMs <= completeMs);
+  const listed = known.slice(0, limit);
+  const scripts = tiers.flatMap((each) => each.scripts);
+  const usual = await readAllUsual(site, listed, tiers);
+  return {
+    ...{ fromMs: site.nowMs, untilMs },
+    late: found.flatMap(({ late }) => late),
+    items: listed.map((item) => withUsual(item, usual)),
+    more: all.length - listed.length,
+    completeUntilMs: known[limit]?.atMs ?? completeMs,
+    passes: tiers.map(({ name, scripts }) => ({
+      tier: name,
+      scripts: inEachPass(scripts),
+      usualMs: usual.get(name) ?? null,
+    })),
+    afterBoot: namesOf(scripts.filter((script) => hasOwnTimes(script) && script.options.reboot)),
+    pauses: ahead.pauses,
+    disabled: namesOf(disabled.filter((each) => isWanted(each.tier))),
+    refused: namesOf(scripts.filter(({ refusals }) => refusals.length > 0)),
+    isLogUnread: site.problem !== null,
+    isCrontabUnread: (await site.crontab()) === null,
+    settingsProblem,
+  };
+}
+
+function namesOf(scripts: readonly Pick<Script, 'name'>[]): string[] {
+  return scripts.map(({ name }) => name);
+}
+
+function inEachPass(scripts: readonly Script[]): string[] {
+  return namesOf(scripts.filter((script) => script.refusals.length === 0 && !hasOwnTimes(script)));
+}
+
+async function readStates(site: Site): Promise<Pick<Ahead, 'states' | 'holders'>> {
+  const tiers = tierNames(site.root);
+  const holders = await findHolders(site, tiers);
+  const states: TierState[] = [];
+  for (const tier of tiers) states.push(await readTierState(site, tier, holders));
+  return { states, holders };
+}
+
+/** Usual durations in milliseconds, by the names of items. */
+type Usual = ReadonlyMap<string, number>;
+
+async function readAllUsual(site: Site, items: readonly Coming[], tiers: readonly Tier[]): Promise<Usual> {
+  const { settings } = await site.jobs();
+  const usual = new Map<string, number>();
+  const read = async (script: string): Promise<number | null> => {
+    const { durationMs } = await readUsual(site.store, script, site.nowMs);
+    if (durationMs !== null) usual.set(script, durationMs);
+    return durationMs;
+  };
+  for (const name of new Set(items.map(subjectOf))) {
+    const tier = tiers.find((each) => each.name === name);
+    if (tier === undefined) {
+      await read(name);
+      continue;
+    }
+    const each = await Array.fromAsync(inEachPass(tier.scripts), read);
+    const known = each.filter((durationMs) => durationMs !== null);
+    const atOnce = settings.tiers[name]?.concurrency ?? settings.concurrency;
+    const together = known.reduce((sum, durationMs) => sum + durationMs, 0) / atOnce;
+    if (known.length > 0) usual.set(name, Math.max(together, ...known));
+  }
+  return usual;
+}
+
+/** The name of its runs, or of its tier. */
+function subjectOf({ kind, name }: Coming): string {
+  return kind === 'job' ? `${WHOLE_QUEUE}/${name}` : name;
+}
+
+/** Several jobs take as long as one after the other. */
+function withUsual({ lastMs, ...item }: Coming, usual: Usual): Next['items'][number] {
+  const eachMs = usual.get(subjectOf({ lastMs, ...item })) ?? null;
+  if (eachMs === null) return { ...item, usualMs: null, endMs: null };
+  const usualMs = eachMs * item.count;
+  return { ...item, usualMs, endMs: Math.round(Math.max(item.atMs + usualMs, lastMs + eachMs)) };
+}

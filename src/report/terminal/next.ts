@@ -1,0 +1,113 @@
+import { countOf, formatCount, formatDuration, formatElapsed } from '../../system/base/format.ts';
+import { lateWords, reasonWords } from '../../system/base/next-words.ts';
+import { printableLine } from '../../system/base/text.ts';
+import type { LateItem } from '../model/next/coming.ts';
+import type { Next, NextItem } from '../model/next/next.ts';
+import type { Screen } from './screen.ts';
+import { entry, NO_TIERS, renderPauses } from './status.ts';
+import { type Column, drawTable, wrap } from './table.ts';
+
+/** `runner next`: what did not come, then what will. */
+export function renderNext(next: Next, screen: Screen): string {
+  const blocks = [
+    renderLate(next.late, screen),
+    renderItems(next, screen),
+    renderPauses(next.pauses, screen),
+    renderNotes(next, screen),
+  ].filter((lines) => lines.length > 0);
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+/** More would push away all that comes. */
+const MOST_LATE = 20;
+
+function renderLate(late: readonly LateItem[], screen: Screen): string[] {
+  if (late.length === 0) return [];
+  const { palette } = screen;
+  const rest = late.length - MOST_LATE;
+  const lines = late.slice(0, MOST_LATE).flatMap((item) => entry(describeLate(item, screen), screen, palette.warning));
+  const more = rest > 0 ? [`  and ${formatCount(rest)} more`] : [];
+  return [palette.bold('did not come'), ...lines, ...more];
+}
+
+function describeLate({ name, count, code, sinceMs, expectedMs }: LateItem, { clock, nowMs }: Screen): string[] {
+  return [
+    count === null ? printableLine(name) : describeJobs(name, count),
+    lateWords[code],
+    sinceMs === null ? '' : `due since ${clock.short(sinceMs)}, for ${formatElapsed(nowMs - sinceMs)}`,
+    expectedMs === null ? '' : `next pass ${clock.short(expectedMs)}`,
+  ].filter(Boolean);
+}
+
+function describeJobs(name: string, count: number): string {
+  return count === 1 ? printableLine(name) : `${formatCount(count)} × ${printableLine(name)}`;
+}
+
+function renderItems(next: Next, screen: Screen): string[] {
+  const { items, more, completeUntilMs, untilMs } = next;
+  const { clock, columns } = screen;
+  if (items.length === 0) return wrap(describeNothing(next, screen), columns);
+  const table = drawTable(columnsOf(next, screen), items, screen);
+  const rest = more === 0 ? 'More' : `${formatCount(more)} more`;
+  const cut = `${rest} from ${clock.short(completeUntilMs)} on; --limit shows more entries, --for a shorter time`;
+  return completeUntilMs === untilMs ? table : [...table, ...wrap(cut, columns)];
+}
+
+function describeNothing({ passes, late, untilMs }: Next, { clock }: Screen): string {
+  if (passes.length === 0 && late.length === 0) return `Nothing is expected. ${NO_TIERS}`;
+  return `Nothing is expected until ${clock.short(untilMs)}.`;
+}
+
+function columnsOf(next: Next, { clock, nowMs, palette }: Screen): readonly Column<NextItem>[] {
+  const paint = (text: string, { isPaused }: NextItem): string => (isPaused ? palette.dim(text) : text);
+  return [
+    { title: 'when', text: ({ atMs }) => clock.short(atMs), paint },
+    {
+      ...{ title: 'in', align: 'right', rank: 2, paint },
+      text: ({ atMs }) => (atMs <= nowMs ? 'now' : formatElapsed(atMs - nowMs)),
+    },
+    { title: 'what', text: ({ kind, job }) => (job === null ? kind : `${kind} ${job}`), paint },
+    {
+      ...{ title: 'name', isName: true, shrinks: { first: 24, last: 14 }, paint },
+      text: ({ name, count }) => describeJobs(name, count),
+    },
+    { title: 'usually', align: 'right', rank: 3, text: ({ usualMs }) => formatDuration(usualMs), paint },
+    { title: 'until', rank: 1, text: ({ endMs }) => (endMs === null ? '' : clock.short(endMs)), paint },
+    { title: 'why', shrinks: { first: 22, last: 10 }, text: (item) => describeWhy(item, next, clock), paint },
+  ];
+}
+
+function describeWhy(item: NextItem, { passes }: Next, clock: Screen['clock']): string {
+  const { kind, name, reason, rule, dueMs, atMs, isPaused } = item;
+  const scripts = kind === 'tier' ? passes.find(({ tier }) => tier === name)?.scripts : undefined;
+  const what = scripts === undefined ? (rule ?? reasonWords[reason]) : describeScripts(name, scripts);
+  const due = dueMs === null || dueMs === atMs ? '' : `due ${clock.short(dueMs)}`;
+  return [isPaused ? 'paused' : '', printableLine(what), due].filter(Boolean).join(' · ');
+}
+
+/** `3 scripts: backup, clean-tmp, mail-report` */
+function describeScripts(tier: string, scripts: readonly string[]): string {
+  const names = scripts.map((script) => script.slice(tier.length + 1)).join(', ');
+  return `${countOf(scripts.length, 'script')}: ${names}`;
+}
+
+function renderNotes(next: Next, { palette, columns, clock }: Screen): string[] {
+  const listed = (label: string, names: readonly string[]): string =>
+    names.length === 0 ? '' : `${label}: ${names.map(printableLine).join(', ')}`;
+  const { settingsProblem, isLogUnread, isCrontabUnread, late, refused } = next;
+  const notes = [
+    settingsProblem === null ? '' : `No call starts anything until the settings are fixed. ${settingsProblem}`,
+    isLogUnread ? 'The log cannot be read: jobs and tries that wait are unknown.' : '',
+    isCrontabUnread ? 'The crontab cannot be read: calls are estimated from earlier ones.' : '',
+    late.some(({ code }) => code === 'no-line') ? '`npx folder-runner cron --install` writes the crontab lines.' : '',
+    late.some(({ code }) => code === 'not-called') ? '`npx folder-runner doctor` checks why cron does not call.' : '',
+    refused.length === 0 ? '' : `Refused: ${countOf(refused.length, 'script')}; \`npx folder-runner list\` says why.`,
+  ];
+  const quiet = [
+    listed('after the next boot', next.afterBoot),
+    listed('disabled', next.disabled),
+    `times in ${clock.zone}`,
+  ];
+  const wrapped = (texts: readonly string[]) => texts.filter(Boolean).flatMap((text) => wrap(text, columns));
+  return [...wrapped(notes).map(palette.warning), ...wrapped(quiet).map(palette.dim)];
+}

@@ -1,0 +1,75 @@
+import type { JobRow } from '../schema.ts';
+import type { Statements } from '../shared/sql/statements.ts';
+import type { JobState } from '../words.ts';
+import { hasClaim } from './job-rows.ts';
+
+/** Jobs of one name and state that are due within the same step of time. */
+export interface ComingJobRow {
+  /** The jobs' name without parameters. */
+  readonly handler: string;
+  readonly state: JobState;
+  readonly jobs: number;
+  readonly first: number;
+  readonly last: number;
+  /** The lowest number of them. */
+  readonly id: number;
+}
+
+/** A job that repeats, and that waits or runs. */
+export interface RepeatingJobRow
+  extends Pick<JobRow, 'id' | 'state' | 'run_at' | 'scheduled_for' | 'started_at' | 'missed_policy'> {
+  /** The job's name without parameters. */
+  readonly handler: string;
+  readonly repeat: string;
+}
+
+/** Jobs of the queue by their time. */
+export function comingJobsOf(db: Statements) {
+  return {
+    /** Jobs that wait, and do not repeat: those that are due, and the first ones up to a time. */
+    coming: (upTo: ComingUpTo) => coming(db, upTo),
+    /** The soonest jobs that repeat, up to a time, and those that run. */
+    repeating: (until: number, limit: number) => repeating(db, until, limit),
+  };
+}
+
+/** One after the other: each has an index of its own. */
+const waiting = ['ready = 1', 'ready = 2', 'ready = 0'];
+
+interface ComingUpTo {
+  /** Jobs that are due then are one entry of their name and state. */
+  readonly at: number;
+  readonly until: number;
+  /** In milliseconds. */
+  readonly step: number;
+  readonly limit: number;
+}
+
+async function coming(db: Statements, { at, until, step, limit }: ComingUpTo): Promise<ComingJobRow[]> {
+  const rows: ComingJobRow[] = [];
+  for (const condition of waiting) {
+    const found = await db.all<ComingJobRow & { readonly step: number }>(
+      `select ${db.dialect.handlerOf('name')} as handler, state, case when run_at > ? then run_at - run_at % ? end as step, count(*) as jobs,
+         min(run_at) as first, max(run_at) as last, min(id) as id
+       from jobs where ${condition} and run_at <= ? and "repeat" is null
+       group by 1, 2, 3 order by first, handler limit ?`,
+      [at, step, until, limit],
+    );
+    rows.push(...found);
+  }
+  return rows.toSorted((one, other) => one.first - other.first).slice(0, limit);
+}
+
+async function repeating(db: Statements, until: number, limit: number): Promise<RepeatingJobRow[]> {
+  const rows: RepeatingJobRow[] = [];
+  for (const condition of [hasClaim, ...waiting]) {
+    const found = await db.all<RepeatingJobRow>(
+      `select id, ${db.dialect.handlerOf('name')} as handler, state, run_at, scheduled_for, started_at, missed_policy, "repeat"
+       from jobs where ${condition} and tier is null and run_at <= ? and "repeat" is not null
+       order by run_at, id limit ?`,
+      [until, limit],
+    );
+    rows.push(...found);
+  }
+  return rows.toSorted((one, other) => one.run_at - other.run_at).slice(0, limit);
+}
