@@ -11,7 +11,7 @@ export const watching = define({
         conflicts: ['until'],
       },
       '--until <time>': 'up to a local time: 18:00, tomorrow, "2026-11-01 10:00"',
-      '--tier <tier>': 'only this tier; queue: only jobs of the queue',
+      '--tier <tier>': { about: 'only this tier; queue: only jobs of the queue', completes: 'tiers' },
       '--limit <n>': { about: 'maximum number of entries (default: 50)', read: readCount },
       '--json': 'as JSON',
     },
