@@ -6,6 +6,7 @@ import { readPatterns } from '../queue/add/values.ts';
 import { EVERYTHING, pauseNameOf, WHOLE_QUEUE } from '../queue/pauses.ts';
 import { incidentsOf } from '../store/statements/monitor/incidents.ts';
 import { NoSuchName, UsageError } from '../system/base/errors.ts';
+import { matchGlob } from '../system/base/glob.ts';
 import { printableLine } from '../system/base/text.ts';
 import { tierOf } from './model/runs/run.ts';
 import { type RunWithOutput, selectHighestRunId, selectRun, selectScriptNames } from './model/runs/runs.ts';
@@ -34,7 +35,15 @@ export async function findScript(site: SiteOfNames, word: string, { cwd, tier }:
   return chooseScript(scriptNameOf(word, { root: site.root, cwd: cwd ?? site.root }), inTier);
 }
 
-async function readScriptNames({ view, known }: Pick<Site, 'view' | 'known'>): Promise<string[]> {
+/** The scripts that a pattern fits, with or without their tier: `hourly/*`, `mail/*`; or the one that a word means. */
+export async function findScripts(site: SiteOfNames, word: string): Promise<readonly string[]> {
+  if (!isPattern(word)) return [await findScript(site, word)];
+  const names = await readScriptNames(site);
+  return names.filter((name) => matchGlob(word, name) || matchGlob(word, withoutTier(name)));
+}
+
+/** The names of all scripts and handlers in `jobs/` or in the log. */
+export async function readScriptNames({ view, known }: Pick<Site, 'view' | 'known'>): Promise<string[]> {
   const logged = await selectScriptNames((await view()).db);
   const inJobs = ((await known()) ?? []).flatMap(({ scripts, disabled = [] }) => [...scripts, ...disabled]);
   return [...new Set([...inJobs, ...logged])];
@@ -137,7 +146,7 @@ function choosePausable(word: string, { tiers, scripts, jobNames }: Pausables): 
   });
 }
 
-function isPattern(word: string): boolean {
+export function isPattern(word: string): boolean {
   return /[*?[]/.test(word);
 }
 

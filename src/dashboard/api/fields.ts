@@ -49,6 +49,9 @@ export const idSchema = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 
 export const textSchema = oneText.min(1, 'must be some text').max(1000, 'must be at most 1000 characters');
 
+/** A text to look for. */
+export const searchSchema = textSchema.max(200, 'must be at most 200 characters').optional();
+
 /** When: a duration back from now, or a local time. */
 export const timeSchema = textSchema.refine((text) => readTimeSpan(text, Date.now()) !== null, {
   error: ({ input }) => `must be ${EXPECTED_TIME}, found ${JSON.stringify(input)}`,
@@ -108,6 +111,20 @@ export const pageFields = (most: number, usual: number) => ({
   limit: wholeNumber(1, most).default(usual),
   cursor: oneText.max(200).optional().openapi({ description: '`next` of the previous answer' }),
 });
+
+/** The server answers no other request during a search. */
+export const LONGEST_SEARCH_MS = 200;
+
+/** Whether so much time has passed since this was called. */
+export function lateAfter(ms: number): () => boolean {
+  const begin = performance.now();
+  return () => performance.now() - begin > ms;
+}
+
+/** Only on request, as all matching rows are counted. */
+export const countField = z.enum(['true']).optional().openapi({ description: 'Also count all that fit, as `total`' });
+
+export const totalField = shown.integer.orNull.about('The number of all that fit; null: it was not asked for');
 
 /** A page of a list, of which one item more is read than was asked for: that tells whether there are more. */
 export async function readPage<T>(

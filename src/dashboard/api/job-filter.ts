@@ -2,7 +2,7 @@ import type { z } from '@hono/zod-openapi';
 import type { JobSelection } from '../../queue/settle/many.ts';
 import { readJobStates } from '../../report/text/filters.ts';
 import { jobStates } from '../../store/words.ts';
-import { readWindow, textSchema, windowFields, wordsOf } from './fields.ts';
+import { readWindow, searchSchema, textSchema, windowFields, wordsOf } from './fields.ts';
 import { InvalidParameter } from './route.ts';
 
 const stateWords = [...jobStates, 'ready', 'delayed'] as const;
@@ -14,10 +14,7 @@ export const jobFilterFields = {
     .optional()
     .openapi({ description: '`ready` and `delayed` cannot be combined with others' }),
   name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
-  search: textSchema
-    .max(200, 'must be at most 200 characters')
-    .optional()
-    .openapi({ description: 'Exact text in data, result or reason, A to Z in either case' }),
+  search: searchSchema.openapi({ description: 'Exact text in data, result or reason, A to Z in either case' }),
 };
 
 type JobFilterWords = z.infer<z.ZodObject<typeof jobFilterFields>>;

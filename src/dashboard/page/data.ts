@@ -20,7 +20,7 @@ export const client = createClient<paths>(
 export const viewerZone: string = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Answers with sentences, whose times are asked for in the viewer's zone. A report has those of its server. */
-const hasSentences = /\/api\/(?:runs(?:\/\d+)?|why\/.+)$/;
+const hasSentences = /\/api\/(?:failures|runs(?:\/\d+)?|why\/.+)$/;
 
 if (!isStatic) {
   client.use({

@@ -43,6 +43,10 @@ export type ActivityPlace = readonly [atMs: number, rank: number, number: number
 export interface ActivityQuery extends Partial<OpenWindow> {
   readonly workerId?: number | undefined;
   readonly jobId?: number | undefined;
+  /** Only these events. Default: all. */
+  readonly events?: readonly string[] | undefined;
+  /** Only what somebody did who is recorded. */
+  readonly isByPeople?: boolean | undefined;
   readonly order: 'newest' | 'oldest';
   readonly limit: number;
   /** Number of entries to skip first. Default 0. */
@@ -66,7 +70,7 @@ export async function selectActivity(log: LogView, query: ActivityQuery): Promis
     const left = offset + limit - found.length;
     if (left <= 0) break;
     const rows: Row[] = [];
-    for (const source of sources) rows.push(...(await source(log, { ...query, ...stretch, limit: left })));
+    for (const source of sourcesFor(query)) rows.push(...(await source(log, { ...query, ...stretch, limit: left })));
     found.push(...rows.toSorted(order === 'newest' ? (one, other) => compare(other, one) : compare).slice(0, left));
   }
   return await addNames(log, found.slice(offset));
@@ -306,11 +310,17 @@ function eventOf(outcome: Outcome, leftJob: JobState | null): ActivityEvent {
   return `job-${leftJob ?? 'finished'}` as ActivityEvent;
 }
 
+function ofKind({ events: wanted, isByPeople = false }: Asked) {
+  const ofEvents = wanted === undefined ? sql`true` : sql`event in (${sql.join(wanted)})`;
+  return isByPeople ? sql`${ofEvents} and actor is not null` : ofEvents;
+}
+
 const events: Source = async ({ db }, asked) => {
   const [at, id] = [sql.ref('at'), sql.ref('id')];
   const { rows } = await sql<Omit<Row, 'place' | 'atMs'> & { id: number; at: number }>`
     select id, at, event, detail, run_id as "runId", worker_id as "workerId", job_id as "jobId", actor from events
-    where ${ofWanted(asked)} and ${conditionOf(asked, ranks.event, at, id)} ${endOf(asked, at, id)}`.execute(db);
+    where ${ofWanted(asked)} and ${ofKind(asked)} and ${conditionOf(asked, ranks.event, at, id)}
+    ${endOf(asked, at, id)}`.execute(db);
   return rows.map(({ id: number, at: atMs, ...row }) => ({
     ...row,
     atMs,
@@ -318,7 +328,22 @@ const events: Source = async ({ db }, asked) => {
   }));
 };
 
-const sources: readonly Source[] = [workersBegun, jobsAdded, runsStarted, runsEnded, events, workersEnded];
+/** Each with the events that it alone tells of; absent: it tells of others, too. */
+const sources: readonly (readonly [source: Source, events?: readonly ActivityEvent[]])[] = [
+  [workersBegun, ['worker-started', 'worker-skipped']],
+  [jobsAdded, ['job-queued']],
+  [runsStarted, ['run-started']],
+  [runsEnded],
+  [events],
+  [workersEnded, ['worker-finished', 'worker-crashed']],
+];
+
+function sourcesFor({ events: wanted, isByPeople = false }: ActivityQuery): readonly Source[] {
+  if (isByPeople) return [events];
+  return sources
+    .filter(([, told]) => wanted === undefined || told === undefined || told.some((event) => wanted.includes(event)))
+    .map(([source]) => source);
+}
 
 async function addNames({ db }: LogView, rows: readonly Row[]): Promise<Activity[]> {
   const jobsById = new Map<number, { readonly name: string; readonly tier: string | null }>();

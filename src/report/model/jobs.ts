@@ -17,7 +17,7 @@ import { readTimesOfJob, type UpcomingJob, upcomingJobRecord } from './next/upco
 import { pauseRecord } from './pauses.ts';
 import { type RunRecord, runRecord, selectRecords } from './runs/run.ts';
 
-const jobStateField = shown.words(jobStates, 'JobState');
+export const jobStateField = shown.words(jobStates, 'JobState');
 const countersRecord = record(null, {
   reserves: shown.integer,
   timeouts: shown.integer,

@@ -289,6 +289,9 @@ const eventWords: Readonly<Record<ActivityEvent, string>> = {
   'spool-replayed': 'spool replayed',
 };
 
+/** All events that the activity tells of. */
+export const activityEvents = Object.keys(eventWords) as ActivityEvent[];
+
 /** The event in words. A code written by plain SQL may be unknown, and stands for itself. */
 export function describeEvent(event: ActivityEvent): string {
   return eventWords[event] ?? printableLine(event);

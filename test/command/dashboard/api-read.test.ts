@@ -48,6 +48,9 @@ const questions = [
     'runs?job=JOB',
     'runs/1',
   ],
+  ...['runs?script=hourly/*&search=orders&count=true', 'failures', 'failures?since=30d&limit=2', 'search?q=ada'],
+  ...['search?q=hourly/*&limit=1', 'activity?by=*&subject=mail/*', 'activity?event=job-failed&search=disk'],
+  'jobs?state=failed&count=true&since=yesterday',
   ...['jobs', 'jobs?state=failed', 'jobs?order=next', 'jobs?order=kick&name=export', 'jobs?search=ada', 'jobs/counts'],
   ...['jobs/totals', 'jobs/JOB', 'next', 'next?from=2026-11-01&for=7d&limit=3', 'workers', 'workers?kind=tier'],
   ...['activity', 'activity?order=asc&limit=3', 'activity?job=JOB', 'activity?worker=1', 'metrics/1h', 'metrics/1w'],
@@ -69,7 +72,7 @@ test('each answer is as the document says, on a busy site, on an empty one, and 
   const empty = openReadApi(makeTemporaryRoot());
   const known = questions.filter((question) => !/\/|script=|why/.test(question));
   for (const question of known) await empty.ask(`/api/${question.replace('JOB', '1')}`);
-  expect(await empty.ask('/api/jobs')).toEqual({ items: [], next: null, searched: null });
+  expect(await empty.ask('/api/jobs')).toEqual({ items: [], next: null, total: null, searched: null });
   expect(await empty.ask('/api/health')).toMatchObject({ status: 'unknown' });
 });
 
@@ -182,7 +185,7 @@ test('pages have no gaps and no repeats, while more is added', async () => {
 });
 
 const expectsTime =
-  'must be a duration back from now such as 7d or 12h, a day such as yesterday or monday, or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00"';
+  'must be a duration back from now such as 7d or 12h, a day such as yesterday or monday, last night, or a local time such as 07:00, 2026-11-01 or "2026-11-01 10:00"';
 
 test.each([
   // As LaterJob's own tests have it: limits, offsets, orders and dates that are none.

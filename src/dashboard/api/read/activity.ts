@@ -1,13 +1,16 @@
 import { z } from '@hono/zod-openapi';
 import { periods } from '../../../monitor/metrics/periods.ts';
 import { metricsRecord, readMetrics } from '../../../monitor/metrics/read-metrics.ts';
-import { type ActivityPlace, activityRecord, selectActivity } from '../../../report/model/activity.ts';
-import { describeEvent } from '../../../report/text/words.ts';
+import { type Activity, type ActivityPlace, activityRecord, selectActivity } from '../../../report/model/activity.ts';
+import { findActivity } from '../../../report/model/find-activity.ts';
+import { activityEvents, describeEvent } from '../../../report/text/words.ts';
 import { record, shown } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { readCpuLimit } from '../../../system/process/memory.ts';
 import {
   idSchema,
+  LONGEST_SEARCH_MS,
+  lateAfter,
   oneOf,
   pageFields,
   pageOf,
@@ -15,10 +18,14 @@ import {
   readCursor,
   readPage,
   readWindow,
+  searchSchema,
   textSchema,
   wholeNumber,
   windowFields,
+  wordsOf,
+  writeCursor,
 } from '../fields.ts';
+import { InvalidParameter } from '../route.ts';
 import { view } from '../view.ts';
 
 const { at, event, ...recorded } = activityRecord.fields;
@@ -43,19 +50,38 @@ const activityView = view({
     order: oneOf(['asc', 'desc']).default('desc'),
     job: idSchema.optional(),
     worker: idSchema.optional(),
+    event: wordsOf(activityEvents).optional().openapi({ description: 'Only these events' }),
+    subject: textSchema
+      .optional()
+      .openapi({ example: 'hourly/*', description: 'The name of a script or a job, or a pattern' }),
+    by: textSchema.optional().openapi({ example: 'token *', description: 'Who did it, or a pattern; `*`: anybody' }),
+    search: searchSchema.openapi({
+      description: 'Text in an entry, in any case. After a while it stops: continue with `next`, even without items',
+    }),
   },
   says: 'The activity',
   answers: pageOf(toldActivityRecord),
   read: async (site, { limit, cursor, offset, order, job: jobId, worker: workerId, ...words }) => {
     const log = await site.view();
+    const { event: events, subject, by, search, ...window } = words;
     const after = (readCursor(cursor, 3) as ActivityPlace | null) ?? undefined;
-    const asked = { ...readWindow(words, site.nowMs), jobId, workerId, offset, after };
+    const asked = { ...readWindow(window, site.nowMs), jobId, workerId, offset, after };
     const query = { ...asked, order: order === 'desc' ? ('newest' as const) : ('oldest' as const) };
+    const filter = { events, subject, by, search };
+    if (Object.values(filter).some((each) => each !== undefined)) {
+      if (offset !== undefined) throw new InvalidParameter('offset', 'does not go with a filter');
+      const { items, last } = await findActivity(log, { ...query, ...filter, limit }, lateAfter(LONGEST_SEARCH_MS));
+      return { items: items.map(tell), next: last === null ? null : writeCursor(...last) };
+    }
     const select = (most: number) => selectActivity(log, { ...query, limit: most });
     const { items, next } = await readPage(limit, select, ({ place }) => place);
-    return { items: items.map((each) => ({ ...each, text: describeEvent(each.event) })), next };
+    return { items: items.map(tell), next };
   },
 });
+
+function tell(entry: Activity) {
+  return { ...entry, text: describeEvent(entry.event) };
+}
 
 /** So far back one sees what a period is good for. */
 const usualLengthsMs = { '1h': DAY_MS, '6h': 7 * DAY_MS, '12h': 14 * DAY_MS, '1d': 30 * DAY_MS, '1w': 182 * DAY_MS };

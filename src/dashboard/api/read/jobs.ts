@@ -20,7 +20,20 @@ import type { Pause } from '../../../store/statements/pauses.ts';
 import type { Store } from '../../../store/store.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
-import { idSchema, oneOf, pageFields, pageOf, readCursor, textSchema, wholeNumber, writeCursor } from '../fields.ts';
+import {
+  countField,
+  idSchema,
+  LONGEST_SEARCH_MS,
+  lateAfter,
+  oneOf,
+  pageFields,
+  pageOf,
+  readCursor,
+  textSchema,
+  totalField,
+  wholeNumber,
+  writeCursor,
+} from '../fields.ts';
 import { jobFilterFields, readJobFilter } from '../job-filter.ts';
 import { InvalidParameter } from '../route.ts';
 import { view } from '../view.ts';
@@ -38,7 +51,7 @@ const jobQuery = {
       'By number; or waiting jobs in the order of processing or by time; or jobs in the order of a kick. A search needs asc or desc',
   }),
   parent: idSchema.optional(),
-  count: oneOf(['true', 'false']).optional().openapi({ description: 'Whether to count all jobs of the filter' }),
+  count: countField,
 };
 
 const jobsView = view({
@@ -49,9 +62,7 @@ const jobsView = view({
   says: 'Jobs',
   answers: record(null, {
     ...pageOf(jobItemRecord).fields,
-    total: shown.integer.orNull.about(
-      'The number of jobs that the filter chooses; null: it was not asked for, or a search',
-    ),
+    total: totalField.about('The number of jobs that fit; null: it was not asked for, or with a search'),
     searched: shown.integer.orNull.about(
       'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
     ),
@@ -142,7 +153,8 @@ async function readJobPage({ store, nowMs }: Site, asked: z.infer<z.ZodObject<ty
   const listed = { ...filter, offset: offset || undefined, order: isByNumber ? orders[order] : order };
   const { jobs, isCut, pauses } = store === null ? noJobs : await readJobs(store, listed, nowMs);
   const end = isCut && isByNumber ? jobs.at(-1) : undefined;
-  const total = count !== 'true' ? null : store === null ? 0 : await countMatching(store, { ...chosen, parent }, nowMs);
+  const total =
+    count === undefined ? null : store === null ? 0 : await countMatching(store, { ...chosen, parent }, nowMs);
   return {
     total,
     items: jobs.map((job) => toItem(job, pauses, nowMs)),
@@ -155,12 +167,8 @@ function toItem(job: ListedJob, pauses: readonly Pause[], nowMs: number) {
   return { ...job, pause: findHold(pauses, job), verbs: verbsFor(job, nowMs) };
 }
 
-/** The server answers no other request during a search. */
-const LONGEST_SEARCH_MS = 200;
-
 async function readFound(store: Store, asked: Omit<SearchOptions, 'isLate'>, nowMs: number) {
-  const begin = performance.now();
-  const isLate = (): boolean => performance.now() - begin > LONGEST_SEARCH_MS;
+  const isLate = lateAfter(LONGEST_SEARCH_MS);
   const { jobs, looked, last } = await searchJobs(store, { ...asked, isLate }, nowMs, parseExactly);
   const lost = await findLostClaims(store, nowMs);
   const pauses = await store.pauses.inForce(nowMs);

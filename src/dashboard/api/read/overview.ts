@@ -1,7 +1,10 @@
 import { overviewRecord, readOverview } from '../../../report/model/overview.ts';
+import { failureRecord, readFailures } from '../../../report/model/runs/failures.ts';
+import { findAnything, foundRecord } from '../../../report/model/search.ts';
 import { readStatus, statusRecord, withFigures } from '../../../report/model/status.ts';
+import { createClock } from '../../../report/text/clock.ts';
 import { record, shown } from '../../../system/base/record.ts';
-import { readClosedWindow, textSchema, windowFields } from '../fields.ts';
+import { lateAfter, readClosedWindow, textSchema, wholeNumber, windowFields, zoneField } from '../fields.ts';
 import { view } from '../view.ts';
 
 export const WEEK_MS = 7 * 86_400_000;
@@ -37,4 +40,41 @@ const statusView = view({
   read: async (site) => ({ ...withFigures(await readStatus(site)), logProblem: site.problem }),
 });
 
-export const overviewViews = [overviewView, statusView];
+const zone = zoneField('times within sentences');
+
+const failuresView = view({
+  operationId: 'listFailures',
+  path: '/api/failures',
+  summary: 'Failed runs by script and cause, the newest first',
+  query: { ...windowFields, limit: wholeNumber(1, 100).default(10), zone },
+  says: 'The newest run of each cause, and how many there are',
+  answers: record(null, {
+    items: shown.list(shown.one(failureRecord)),
+    isCut: shown.flag.about('Further failures were not compared: `times` counts the newest ones alone'),
+  }),
+  read: async (site, { limit, zone, ...words }) => {
+    const window = readClosedWindow(words, site.nowMs, WEEK_MS);
+    return await readFailures(await site.view(), { ...window, limit }, createClock(site.nowMs, zone));
+  },
+});
+
+/** It is asked while somebody types. */
+const LONGEST_FIND_MS = 150;
+
+const searchView = view({
+  operationId: 'search',
+  path: '/api/search',
+  summary: 'Scripts, runs and jobs that a text names, a few of each',
+  query: {
+    q: textSchema.max(200, 'must be at most 200 characters').openapi({
+      example: '4711',
+      description: 'A name or a pattern, a number, or text in an error or in the data of a job',
+    }),
+    limit: wholeNumber(1, 20).default(5),
+  },
+  says: 'What was found',
+  answers: foundRecord,
+  read: (site, { q, limit }) => findAnything(site, q, limit, lateAfter(LONGEST_FIND_MS)),
+});
+
+export const overviewViews = [overviewView, statusView, failuresView, searchView];

@@ -3,11 +3,13 @@ import { readRun, runDetailsRecord } from '../../../report/model/runs/details.ts
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
 import type { RunRecord } from '../../../report/model/runs/run.ts';
-import { selectRunPage, tellRun, toldRunRecord } from '../../../report/model/runs/run-pages.ts';
-import { findRun, findScript } from '../../../report/names.ts';
+import { countRuns, selectRunPage, tellRun, toldRunRecord } from '../../../report/model/runs/run-pages.ts';
+import { findRun, findScripts } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { outcomes } from '../../../store/words.ts';
+import { record } from '../../../system/base/record.ts';
 import {
+  countField,
   idSchema,
   pageFields,
   pageOf,
@@ -15,7 +17,9 @@ import {
   readLog,
   readPage,
   readWindow,
+  searchSchema,
   textSchema,
+  totalField,
   wholeNumber,
   windowFields,
   wordsOf,
@@ -33,25 +37,31 @@ const runsView = view({
   query: {
     ...windowFields,
     ...pageFields(500, 50),
-    script: textSchema.optional().openapi({ example: 'hourly/clean-tmp' }),
+    script: textSchema.optional().openapi({ example: 'hourly/*', description: 'A name, or a pattern' }),
+    search: searchSchema.openapi({
+      description: 'Text in the name of the script or in the error, A to Z in either case; or the number of a run',
+    }),
+    count: countField,
     tier: textSchema.optional(),
     job: idSchema.optional().openapi({ description: 'The number of a job of the queue: its tries alone' }),
     outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
     zone,
   },
   says: 'Runs',
-  answers: pageOf(toldRunRecord),
-  read: async (site, { limit, cursor, script: word, tier, job, outcome: asked, zone, ...window }) => {
+  answers: record(null, { ...pageOf(toldRunRecord).fields, total: totalField }),
+  read: async (site, { limit, cursor, script: word, tier, job, outcome: asked, search, count, zone, ...window }) => {
     const { nowMs } = site;
     const log = await site.view();
     const place = readCursor(cursor, 2);
     const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
-    const script = word === undefined ? undefined : await findScript(site, word);
-    const query = { ...readWindow(window, nowMs), script, tier, job, outcomes: asked, after };
+    const scripts = word === undefined ? undefined : await findScripts(site, word);
+    const filter = { ...readWindow(window, nowMs), scripts, tier, job, outcomes: asked, search };
+    const query = { ...filter, after };
     const placeOf = ({ startedAtMs, id }: RunRecord) => [startedAtMs, id];
     const { items, next } = await readPage(limit, (most) => selectRunPage(log, { ...query, limit: most }), placeOf);
     const clock = createClock(nowMs, zone);
-    return { items: await Array.fromAsync(items, (run) => tellRun(log, run, clock)), next };
+    const total = count === undefined ? null : await countRuns(log, filter);
+    return { items: await Array.fromAsync(items, (run) => tellRun(log, run, clock)), next, total };
   },
 });
 

@@ -21,9 +21,12 @@ export interface RunPlace {
   readonly id: number;
 }
 
-export interface RunPageQuery {
+/** Which runs are chosen. */
+interface RunFilter {
   /** Default: of all scripts and handlers. */
-  readonly script?: string | undefined;
+  readonly scripts?: readonly string[] | undefined;
+  /** A text in the script's name or in the error of a run, A to Z in either case; or the run's number. */
+  readonly search?: string | undefined;
   readonly tier?: string | undefined;
   /** The number of a job of the queue: its tries, of all its times. */
   readonly job?: number | undefined;
@@ -31,6 +34,9 @@ export interface RunPageQuery {
   /** From then on, before then. */
   readonly sinceMs?: number | undefined;
   readonly untilMs?: number | undefined;
+}
+
+export interface RunPageQuery extends RunFilter {
   /** The last run of the page before. */
   readonly after?: RunPlace | undefined;
   readonly limit: number;
@@ -76,22 +82,55 @@ interface Stretch {
 
 async function selectIds(
   { db }: LogView,
-  { script, tier, job, outcomes, after }: RunPageQuery,
+  { after, ...filter }: RunPageQuery,
   { since, until, limit }: Stretch,
 ): Promise<number[]> {
-  const conditions: RawBuilder<unknown>[] = [sql`started_at >= ${since} and started_at < ${until}`];
-  if (script !== undefined) conditions.push(sql`scripts.name = ${script}`);
-  if (tier !== undefined) conditions.push(sql`substr(scripts.name, 1, ${tier.length + 1}) = ${`${tier}/`}`);
-  if (job !== undefined) conditions.push(sql`job_id = ${job} and scripts.name >= 'queue/' and scripts.name < 'queue0'`);
-  if (outcomes !== undefined) conditions.push(sql`outcome in (${sql.join(outcomes)})`);
+  const conditions = [sql`started_at >= ${since} and started_at < ${until}`, ...conditionsOf(filter)];
   if (after !== undefined) conditions.push(sql`(started_at < ${after.startedAtMs} or runs.id < ${after.id})`);
-  // `cross join` keeps SQLite from beginning with the other one, all of which it would read.
-  const tables = job === undefined ? sql`scripts cross join runs` : sql`runs cross join scripts`;
   const { rows } = await sql<{ id: number }>`
-    select runs.id from ${tables}
+    select runs.id from ${tablesFor(filter)}
     where script_id = scripts.id and ${sql.join(conditions, sql` and `)}
     order by started_at desc, runs.id desc limit ${limit}`.execute(db);
   return rows.map(({ id }) => id);
+}
+
+/** The number of runs that a filter chooses. */
+export async function countRuns({ db }: LogView, filter: RunFilter): Promise<number> {
+  const { sinceMs = 0, untilMs = Number.MAX_SAFE_INTEGER } = filter;
+  const conditions = [sql`started_at >= ${sinceMs} and started_at < ${untilMs}`, ...conditionsOf(filter)];
+  const { rows } = await sql<{ runs: number }>`
+    select count(*) as runs from ${tablesFor(filter)}
+    where script_id = scripts.id and ${sql.join(conditions, sql` and `)}`.execute(db);
+  return Number(rows[0]?.runs ?? 0);
+}
+
+/** `cross join` keeps SQLite from beginning with the other one, all of which it would read. */
+function tablesFor({ job }: RunFilter): RawBuilder<unknown> {
+  return job === undefined ? sql`scripts cross join runs` : sql`runs cross join scripts`;
+}
+
+function conditionsOf({ scripts, tier, job, outcomes, search }: RunFilter): RawBuilder<unknown>[] {
+  const conditions: RawBuilder<unknown>[] = [];
+  if (scripts !== undefined) conditions.push(isOneOf(sql`scripts.name`, scripts));
+  if (tier !== undefined) conditions.push(sql`substr(scripts.name, 1, ${tier.length + 1}) = ${`${tier}/`}`);
+  if (job !== undefined) conditions.push(sql`job_id = ${job} and scripts.name >= 'queue/' and scripts.name < 'queue0'`);
+  if (outcomes !== undefined) conditions.push(isOneOf(sql`outcome`, outcomes));
+  if (search !== undefined) conditions.push(isFound(search));
+  return conditions;
+}
+
+function isOneOf(column: RawBuilder<unknown>, words: readonly string[]): RawBuilder<unknown> {
+  return words.length === 0 ? sql`1 = 0` : sql`${column} in (${sql.join(words)})`;
+}
+
+/** Errors are read of the runs alone that the index calls failed. */
+function isFound(text: string): RawBuilder<unknown> {
+  const pattern = `%${text.toLowerCase().replace(/[!%_]/g, '!$&')}%`;
+  const has = (column: RawBuilder<unknown>) => sql`lower(${column}) like ${pattern} escape '!'`;
+  const errors = sql.join([sql`error_message`, sql`error_name`, sql`reason`].map(has), sql` or `);
+  const isNumber = /^\d{1,15}$/.test(text) ? sql`runs.id = ${Number(text)}` : sql`1 = 0`;
+  return sql`(${has(sql`scripts.name`)} or ${isNumber}
+    or (outcome not in ('succeeded', 'running', 'released') and (${errors})))`;
 }
 
 /** Enough to hold a last line. */

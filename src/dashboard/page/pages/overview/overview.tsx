@@ -107,11 +107,11 @@ function Details({ overview, status }: ToldProps) {
 }
 
 function RecentFailures() {
-  const asked = useQuery('/api/runs', { params: { query: { outcome: FAILED, limit: 5 } } });
+  const asked = useQuery('/api/failures', {});
   const more = <a href={hrefOf('/runs', null, { outcome: FAILED })}>All that failed</a>;
   return (
     <Section title="Recent failures" aside={asked.data?.items.length ? more : null}>
-      <Answered asked={asked}>{({ items }) => <Failures runs={items} />}</Answered>
+      <Answered asked={asked}>{({ items }) => <Failures failures={items} />}</Answered>
     </Section>
   );
 }
@@ -220,32 +220,46 @@ function Totals({ totals, scripts, since }: OverviewAnswer) {
   );
 }
 
-type ToldRun = components['schemas']['ToldRun'];
+type Failure = components['schemas']['Failure'];
 
-/** The last runs that did not succeed, also of what has recovered since. */
-function Failures({ runs }: { readonly runs: readonly ToldRun[] }) {
-  if (runs.length === 0) return <p class="card quiet">No run has failed.</p>;
+/** More are listed by their page. */
+const MOST_FAILURES = 6;
+
+/** The last runs of the week that did not succeed, one line for each cause, also of what has recovered since. */
+function Failures({ failures }: { readonly failures: readonly Failure[] }) {
+  if (failures.length === 0) return <p class="card quiet">No run has failed in the last 7 days.</p>;
   return (
     <ul class="failures card">
-      {runs.map(({ id, script, outcome, startedAt, durationMs, summary }) => (
-        <li key={id}>
-          <p class="states">
-            <State state={outcome} />
-            <RunLink id={id}>
-              <Name text={script} />
-            </RunLink>
-            <span class="quiet">
-              <Time at={startedAt} />
-              {durationMs !== null && `, after ${formatDuration(durationMs)}`}
-            </span>
-          </p>
-          {summary !== null && (
-            <p class="small failure-text">
-              <Name text={summary} />
+      {failures
+        .slice(0, MOST_FAILURES)
+        .map(({ id, script, outcome, startedAt, durationMs, summary, times, firstAt }) => (
+          <li key={id}>
+            <p class="states">
+              <State state={outcome} />
+              <RunLink id={id}>
+                <Name text={script} />
+              </RunLink>
+              {times > 1 && (
+                <a href={hrefOf('/runs', null, { script, outcome, since: '7d' })}>{formatCount(times)} times</a>
+              )}
+              <span class="quiet">
+                <Time at={startedAt} />
+                {times > 1 ? (
+                  <>
+                    , first <Time at={firstAt} as="short" />
+                  </>
+                ) : (
+                  durationMs !== null && `, after ${formatDuration(durationMs)}`
+                )}
+              </span>
             </p>
-          )}
-        </li>
-      ))}
+            {summary !== null && (
+              <p class="small failure-text">
+                <Name text={summary} />
+              </p>
+            )}
+          </li>
+        ))}
     </ul>
   );
 }
