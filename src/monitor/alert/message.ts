@@ -14,6 +14,7 @@ import {
 import { formatDuration } from '../../system/base/format.ts';
 import { escapeHtml, keepEnd, keepStart, printable, printableLine } from '../../system/base/text.ts';
 import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
+import { mailCommand, mailHeading, mailPage } from './html.ts';
 
 /** An incident as a message reports it. Unknown values are null. */
 export interface IncidentDetail {
@@ -171,6 +172,8 @@ function commandOf(incident: IncidentRow, run: IncidentRun | null, root: string)
 export interface Wording {
   /** One line. A mailbox that sorts by subject shows the messages of one incident together. */
   readonly subject: string;
+  /** The subject without its place, above several incidents; null: there is one, with a title. */
+  readonly headline: string | null;
   readonly isCritical: boolean;
   /** Whether all its incidents are over. */
   readonly isRecovery: boolean;
@@ -203,9 +206,11 @@ export function putIntoWords(message: AlertMessage): Wording {
   // Open incidents come first, and of these the critical ones.
   const sorted = incidents.toSorted((one, other) => weigh(other) - weigh(one));
   const open = incidents.filter(isOpen);
+  const headline = headlineOf(message, sorted);
   const left = sorted.slice(MOST_PARTS).map(({ subject }) => printableLine(subject));
   return {
-    subject: subjectOf(message, sorted),
+    subject: keepStart(`[runner ${printableLine(message.host)}] ${headline}`, LONGEST_SUBJECT),
+    headline: sorted.length === 1 ? null : headline,
     isCritical: open.some(({ severity }) => severity === 'critical'),
     isRecovery: open.length === 0,
     parts: sorted.slice(0, MOST_PARTS).map((incident) => partOf(incident, event === 'reminder')),
@@ -220,19 +225,17 @@ function weigh(incident: IncidentDetail): number {
   return (isOpen(incident) ? 2 : 0) + (incident.severity === 'critical' ? 1 : 0);
 }
 
-function subjectOf({ host, event }: AlertMessage, sorted: readonly IncidentDetail[]): string {
+/** What is wrong, or is no more: the worst first. */
+function headlineOf({ event }: AlertMessage, sorted: readonly IncidentDetail[]): string {
   const [first] = sorted;
-  const place = `[runner ${printableLine(host)}]`;
-  if (first !== undefined && sorted.length === 1) {
-    return keepStart(`${place} ${titleOf(first, event === 'reminder')}`, LONGEST_SUBJECT);
-  }
+  if (first !== undefined && sorted.length === 1) return titleOf(first, event === 'reminder');
   const open = sorted.filter(isOpen).length;
   const counts = [
     ...(open === 0 ? [] : [`${open} ${open === 1 ? 'problem' : 'problems'}`]),
     ...(open === sorted.length ? [] : [`${sorted.length - open} recovered`]),
   ];
   const names = [...new Set(sorted.map(({ subject }) => printableLine(subject)))];
-  return keepStart(`${place} ${counts.join(', ')}: ${list(names, 3)}`, LONGEST_SUBJECT);
+  return `${counts.join(', ')}: ${list(names, 3)}`;
 }
 
 /** "hourly/backup is failing", "hourly: tier overdue", "hourly/backup has recovered", "hourly/backup is gone" */
@@ -302,7 +305,7 @@ export function writePlain(wording: Wording, most = Number.POSITIVE_INFINITY): s
   return whole.length <= most ? whole : keepStart(joinPlain(wording, false), most);
 }
 
-function joinPlain({ parts, more, origin }: Wording, withOutput: boolean): string {
+function joinPlain({ headline, parts, more, origin }: Wording, withOutput: boolean): string {
   const texts = parts.map((part) => {
     const facts = part.facts.map(
       ([name, text]) => `  ${name.padEnd(9)} ${text.replaceAll('\n', `\n${' '.repeat(12)}`)}`,
@@ -311,27 +314,19 @@ function joinPlain({ parts, more, origin }: Wording, withOutput: boolean): strin
       withOutput && part.output !== null ? ['', ...part.output.split('\n').map((line) => `  | ${line}`)] : [];
     return [part.title, ...facts, `  look      ${part.command}`, ...output].join('\n');
   });
-  return `${[...texts, ...(more === null ? [] : [more]), origin].join('\n\n')}\n`;
+  return `${[...(headline === null ? [] : [headline]), ...texts, ...(more === null ? [] : [more]), origin].join('\n\n')}\n`;
 }
 
-/** Writes a page for mail programs, which know few styles. */
-export function writeHtml({ parts, more, origin }: Wording): string {
-  const texts = parts.map((part) => {
-    const rows = [...part.facts, ['look', part.command] as const].map(
-      ([name, text]) =>
-        `<tr><td style="color:#666;padding-right:1em;vertical-align:top">${name}</td>` +
-        `<td style="white-space:pre-wrap">${escapeHtml(text)}</td></tr>`,
-    );
-    const color = part.isOver ? '#1a7f37' : '#b3261e';
-    const output =
-      part.output === null
-        ? ''
-        : `<pre style="background:#f4f4f4;padding:8px;white-space:pre-wrap">${escapeHtml(part.output)}</pre>`;
-    return `<h3 style="color:${color};margin-bottom:4px">${escapeHtml(part.title)}</h3><table>${rows.join('')}</table>${output}`;
+/** Writes a page for mail programs. */
+export function writeHtml({ subject, headline, isRecovery, parts, more, origin }: Wording): string {
+  const texts = parts.map(({ title, isOver, facts, output, command }) => {
+    const rows = facts.map(([name, text]) => `<tr><th scope="row">${name}</th><td>${escapeHtml(text)}</td></tr>`);
+    const look = `<tr><th scope="row">look</th><td>${mailCommand(command)}</td></tr>`;
+    const heading = mailHeading(headline === null ? 1 : 2, title, isOver ? 'good' : 'bad');
+    const printed = output === null ? '' : `<pre>${escapeHtml(output)}</pre>`;
+    return `${heading}<table class="facts">${rows.join('')}${look}</table>${printed}`;
   });
+  const head = headline === null ? '' : mailHeading(1, headline, isRecovery ? 'good' : 'bad');
   const rest = more === null ? '' : `<p>${escapeHtml(more)}</p>`;
-  return (
-    '<!doctype html><html><body style="font-family:sans-serif;font-size:14px">' +
-    `${texts.join('')}${rest}<p style="color:#666">${escapeHtml(origin)}</p></body></html>\n`
-  );
+  return mailPage(subject, `${head}${texts.join('')}${rest}<p class="quiet">${escapeHtml(origin)}</p>`);
 }

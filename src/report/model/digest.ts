@@ -3,12 +3,10 @@ import { UsageError } from '../../system/base/errors.ts';
 import { type Overview, readOverview, type ScriptOverview } from './overview.ts';
 import type { TimeWindow } from './runs/runs.ts';
 import { readStatus } from './status.ts';
-import type { Verdict } from './verdict.ts';
+import type { Judged } from './verdict.ts';
 
 /** The content of a digest about one window of time: an overview, and the items that deserve a look. */
-export interface Digest {
-  /** Whether everything is well now. */
-  readonly verdict: Verdict;
+export interface Digest extends Judged {
   readonly overview: Overview;
   /** Most failures first. */
   readonly failing: readonly ScriptOverview[];
@@ -16,8 +14,8 @@ export interface Digest {
   readonly risen: readonly ScriptOverview[];
   /** By CPU time, the most first. */
   readonly costly: readonly CostlyScript[];
-  /** Open in the window, the newest first. */
-  readonly incidents: Awaited<ReturnType<typeof selectIncidents>>;
+  /** What was wrong and ended in the window, the latest first. */
+  readonly over: Awaited<ReturnType<typeof selectOver>>;
 }
 
 export interface CostlyScript {
@@ -29,7 +27,8 @@ export interface CostlyScript {
 
 const MOST_RISEN = 10;
 const MOST_COSTLY = 5;
-const MOST_INCIDENTS = 30;
+/** A mail names the first ones, and says how many more there are. */
+const MOST_INCIDENTS = 1000;
 
 /** Reads all that a digest tells. */
 export async function readDigest(site: Site, query: TimeWindow): Promise<Digest> {
@@ -37,23 +36,24 @@ export async function readDigest(site: Site, query: TimeWindow): Promise<Digest>
   const overview = await readOverview(site, query);
   const failing = overview.scripts.filter(({ failed }) => failed > 0);
   return {
-    verdict: await readVerdict(site),
+    ...(await judge(site)),
     overview,
     failing: failing.toSorted((one, other) => other.failed - one.failed),
     risen: findRisen(overview.scripts),
     costly: findCostly(overview.scripts),
-    incidents: await selectIncidents(log, query),
+    over: await selectOver(log, query),
   };
 }
 
 /** The report is sent though `jobs/` is gone or cannot be read. */
-async function readVerdict(site: Site): Promise<Digest['verdict']> {
+async function judge(site: Site): Promise<Judged> {
   try {
-    return (await readStatus(site)).verdict;
+    const { verdict, troubles } = await readStatus(site);
+    return { verdict, troubles };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     const unknown = { sinceMs: null, isUntouched: false, lastPassMs: null, nextTier: null };
-    return { level: 'bad', title: 'jobs/ cannot be read', ...unknown };
+    return { verdict: { level: 'bad', title: 'jobs/ cannot be read', ...unknown }, troubles: [] };
   }
 }
 
@@ -74,14 +74,15 @@ function findCostly(scripts: readonly ScriptOverview[]): readonly CostlyScript[]
     .slice(0, MOST_COSTLY);
 }
 
-async function selectIncidents({ db }: LogView, { sinceMs, untilMs }: TimeWindow) {
+async function selectOver({ db }: LogView, { sinceMs, untilMs }: TimeWindow) {
   return await db
     .selectFrom('incidents')
-    .select(['subject', 'code', 'severity', 'occurrences'])
+    .select(['subject', 'code', 'occurrences'])
     .select(['opened_at as openedAtMs', 'recovered_at as recoveredAtMs'])
-    .where('opened_at', '<', untilMs)
-    .where((where) => where.or([where('recovered_at', 'is', null), where('recovered_at', '>=', sinceMs)]))
-    .orderBy('opened_at', 'desc')
+    .$narrowType<{ recoveredAtMs: number }>()
+    .where('recovered_at', '>=', sinceMs)
+    .where('recovered_at', '<', untilMs)
+    .orderBy('recovered_at', 'desc')
     .orderBy('id', 'desc')
     .limit(MOST_INCIDENTS)
     .execute();

@@ -1,3 +1,5 @@
+import { type MailTone, mailCommand, mailHeading, mailPage } from '../../monitor/alert/html.ts';
+import { isOfRuns } from '../../store/words.ts';
 import {
   countOf,
   describeRises,
@@ -7,7 +9,7 @@ import {
   formatRate,
 } from '../../system/base/format.ts';
 import { escapeHtml, keepStart, printableLine } from '../../system/base/text.ts';
-import { commandIn } from '../../system/base/values.ts';
+import { commandIn, shellWord } from '../../system/base/values.ts';
 import type { Digest } from '../model/digest.ts';
 import type { ScriptOverview, TierOverview } from '../model/overview.ts';
 import type { Clock } from './clock.ts';
@@ -23,9 +25,19 @@ interface Section {
   readonly title: string;
   /** The text of an empty section; null: an empty section is left out. */
   readonly empty: string | null;
-  readonly rows: readonly (readonly string[])[];
-  /** The words of the command that shows more. */
-  readonly command: string;
+  /** A heading for each cell of a row. */
+  readonly columns: readonly string[];
+  readonly rows: readonly Row[];
+  /** The words of the command that shows more; null: each row has its own. */
+  readonly command: string | null;
+}
+
+interface Row {
+  /** The first one is its name. */
+  readonly cells: readonly string[];
+  readonly tone?: MailTone;
+  /** The words of the command that shows more of it. */
+  readonly command?: string;
 }
 
 interface Place {
@@ -36,6 +48,9 @@ interface Place {
 
 const LONGEST_CELL = 200;
 const MOST_ROWS = 20;
+
+/** A wider column is not aligned: one long error would move all others. */
+const WIDEST = 40;
 
 /** Puts a digest into words: plain text and HTML with the same content. */
 export function writeDigest(digest: Digest, place: Place): DigestText {
@@ -48,17 +63,22 @@ export function writeDigest(digest: Digest, place: Place): DigestText {
     `${clock.dateTime(sinceMs)} to ${clock.dateTime(untilMs)} (${clock.zone})`,
     describeTotals(digest),
   ];
-  const sections = [failures, missed, incidents(clock), risen(clock), costly, ran]
+  const sections = [troubles(clock), failures, missed, risen(clock), over(clock), costly, ran]
     .map((section) => section(digest))
-    .filter(({ rows, empty }) => rows.length > 0 || empty !== null)
-    .map((section) => ({ ...section, command: printableLine(commandIn(root, section.command)) }));
+    .filter(({ rows, empty }) => rows.length > 0 || empty !== null);
   const origin = printableLine(`${root} on ${host}`);
+  const subject = `[runner ${printableLine(host)}] ${subjectOf(digest)}`;
+  const heading = mailHeading(1, verdict, tones[digest.verdict.level]);
+  const lines = head.slice(1).map((line) => `<p class="quiet">${escapeHtml(line)}</p>`);
+  const body = [heading, ...lines, ...sections.map((section) => htmlSection(section, root))].join('');
   return {
-    subject: `[runner ${printableLine(host)}] ${subjectOf(digest)}`,
-    text: `${[head.join('\n'), ...sections.map(plainSection), origin].join('\n\n')}\n`,
-    html: htmlPage(head, sections.map(htmlSection), origin),
+    subject,
+    text: `${[head.join('\n'), ...sections.map((section) => plainSection(section, root)), origin].join('\n\n')}\n`,
+    html: mailPage(subject, `${body}<p class="quiet">${escapeHtml(origin)}</p>`),
   };
 }
+
+const tones = { good: 'good', waiting: 'warning', paused: 'warning', warning: 'warning', bad: 'bad' } as const;
 
 function subjectOf({ verdict, overview }: Digest): string {
   const { runs, failed } = overview.totals;
@@ -83,21 +103,56 @@ function describeTotals({ overview: { totals, scripts } }: Digest): string {
   ].join(' · ');
 }
 
+const troubles =
+  (clock: Clock) =>
+  ({ troubles: found }: Digest): Section => ({
+    title: 'What is wrong',
+    empty: null,
+    columns: ['what', 'why', 'since', 'how often'],
+    rows: found.map(({ subject, code, grade, message, sinceMs, occurrences, run }) => ({
+      cells: [
+        subject,
+        message,
+        sinceMs === null ? 'now' : `since ${clock.short(sinceMs)}`,
+        grade === 'acknowledged' ? 'acknowledged' : timesOf(occurrences),
+      ],
+      tone: grade === 'critical' || grade === 'failing' ? 'bad' : 'warning',
+      command: commandFor({ subject, code, run }),
+    })),
+    command: null,
+  });
+
+/** A run with its output; else why a script fails, or what the check says to do. */
+function commandFor({ subject, code, run }: Pick<Digest['troubles'][number], 'subject' | 'code' | 'run'>): string {
+  if (run !== null) return `show ${run}`;
+  return isOfRuns(code) ? `why ${shellWord(subject.replace(/^queue\//, ''))}` : `check ${shellWord(code)}`;
+}
+
+const timesOf = (count: number): string => (count === 1 ? 'once' : `${formatCount(count)} times`);
+
 function failures({ failing }: Digest): Section {
-  const rows = failing.map(({ script, failed, runs, lastError }) => [
-    script,
-    `${formatCount(failed)} of ${formatCount(runs)} failed`,
-    lastError === null ? 'succeeded last' : lastError,
-  ]);
-  return { title: 'Failures', empty: 'Nothing failed.', rows, command: 'report --outcome failed' };
+  const rows = failing.map(({ script, failed, runs, lastError, lastRun }): Row => {
+    const isLast = lastError !== null && lastRun !== null;
+    return {
+      cells: [
+        script,
+        `${formatCount(failed)} of ${formatCount(runs)} failed`,
+        lastError === null ? 'succeeded last' : lastError,
+      ],
+      tone: isLast ? 'bad' : 'warning',
+      command: isLast ? `show ${lastRun.id}` : `report ${shellWord(script)} --outcome failed`,
+    };
+  });
+  const columns = ['script', 'failures', 'last error'];
+  return { title: 'Failures', empty: 'Nothing failed.', columns, rows, command: null };
 }
 
 function missed({ overview }: Digest): Section {
   const rows = overview.tiers.flatMap((tier) => {
     const texts = describeMissed(tier);
-    return texts.length === 0 ? [] : [[tier.tier, texts.join(', ')]];
+    return texts.length === 0 ? [] : [{ cells: [tier.tier, texts.join(', ')] }];
   });
-  return { title: 'Missed', empty: 'No pass was missed.', rows, command: 'status' };
+  return { title: 'Missed', empty: 'No pass was missed.', columns: ['tier', 'passes'], rows, command: 'status' };
 }
 
 function describeMissed({ missed: gap, skippedPasses }: TierOverview): string[] {
@@ -109,38 +164,52 @@ function describeMissed({ missed: gap, skippedPasses }: TierOverview): string[] 
   ];
 }
 
-const incidents =
-  (clock: Clock) =>
-  ({ incidents: found }: Digest): Section => ({
-    title: 'Incidents',
-    empty: 'None.',
-    rows: found.map(({ subject, code, openedAtMs, recoveredAtMs, occurrences }) => [
-      subject,
-      code.replaceAll('-', ' '),
-      `since ${clock.short(openedAtMs)}`,
-      recoveredAtMs === null ? 'still open' : `over ${clock.short(recoveredAtMs)}`,
-      occurrences === 1 ? 'once' : `${formatCount(occurrences)} times`,
-    ]),
-    command: 'incidents',
-  });
-
 const risen =
   (clock: Clock) =>
   ({ risen: found }: Digest): Section => ({
     title: 'Slower than usual',
     empty: 'Nothing is slower or needs more memory than usual.',
-    rows: found.map((script) => [script.script, describeRises(script, clock.short).join('; ')]),
-    command: 'report <script>',
+    columns: ['script', 'by how much'],
+    rows: found.map((script) => ({
+      cells: [script.script, describeRises(script, clock.short).join('; ')],
+      command: `report ${shellWord(script.script)}`,
+    })),
+    command: null,
+  });
+
+const over =
+  (clock: Clock) =>
+  ({ over: found }: Digest): Section => ({
+    title: 'Over',
+    empty: null,
+    columns: ['what', 'kind', 'since', 'until', 'how often'],
+    rows: found.map(({ subject, code, openedAtMs, recoveredAtMs, occurrences }) => ({
+      cells: [
+        subject,
+        code.replaceAll('-', ' '),
+        `since ${clock.short(openedAtMs)}`,
+        `until ${clock.short(recoveredAtMs)}`,
+        timesOf(occurrences),
+      ],
+      tone: 'good',
+    })),
+    command: 'incidents --all',
   });
 
 function costly({ costly: found }: Digest): Section {
-  const rows = found.map(({ script, cpuMs, share }) => [script, `${formatDuration(cpuMs)} of CPU`, formatRate(share)]);
-  return { title: 'What costs most', empty: null, rows, command: 'runner metrics' };
+  const rows = found.map(({ script, cpuMs, share }) => ({
+    cells: [script, `${formatDuration(cpuMs)} of CPU`, formatRate(share)],
+  }));
+  return {
+    ...{ title: 'What costs most', empty: null, columns: ['script', 'CPU time', 'share'], rows },
+    command: 'metrics',
+  };
 }
 
 function ran({ overview }: Digest): Section {
-  const rows = overview.scripts.filter(({ runs }) => runs > 0).map(describeScript);
-  return { title: 'What ran', empty: 'Nothing ran.', rows, command: 'report' };
+  const rows = overview.scripts.filter(({ runs }) => runs > 0).map((script) => ({ cells: describeScript(script) }));
+  const columns = ['script', 'runs', 'succeeded', 'usual', 'longest', 'memory'];
+  return { title: 'What ran', empty: 'Nothing ran.', columns, rows, command: 'report' };
 }
 
 function describeScript({ script, ...summary }: ScriptOverview): string[] {
@@ -160,31 +229,39 @@ function moreOf({ rows }: Section): string | null {
   return rows.length > MOST_ROWS ? `and ${formatCount(rows.length - MOST_ROWS)} more` : null;
 }
 
-function plainSection(section: Section): string {
-  const rows = section.rows.slice(0, MOST_ROWS).map((row) => row.map(cellOf));
-  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
-  const lines = rows.map((row) =>
-    `  ${row.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd(),
+const commandOf = (words: string, root: string): string => printableLine(commandIn(root, words));
+
+function plainSection(section: Section, root: string): string {
+  const { title, empty, command } = section;
+  const shown = section.rows.slice(0, MOST_ROWS).map((row) => ({ ...row, cells: row.cells.map(cellOf) }));
+  const widths = section.columns.map((_, index) =>
+    Math.min(WIDEST, Math.max(0, ...shown.map(({ cells }) => cells[index]?.length ?? 0))),
   );
-  const rest = [moreOf(section), rows.length === 0 ? section.empty : `look: ${section.command}`];
-  return [section.title, ...lines, ...rest.flatMap((text) => (text === null ? [] : `  ${text}`))].join('\n');
+  const lines = shown.flatMap((row) => [
+    `  ${row.cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd(),
+    ...(row.command === undefined ? [] : [`    look: ${commandOf(row.command, root)}`]),
+  ]);
+  const look = command === null ? null : `look: ${commandOf(command, root)}`;
+  const rest = [moreOf(section), shown.length === 0 ? empty : look];
+  return [title, ...lines, ...rest.flatMap((text) => (text === null ? [] : `  ${text}`))].join('\n');
 }
 
-function htmlSection(section: Section): string {
-  const title = `<h3 style="margin-bottom:4px">${section.title}</h3>`;
-  if (section.rows.length === 0) return `${title}<p style="color:#666">${escapeHtml(section.empty ?? '')}</p>`;
-  const cell = (text: string): string =>
-    `<td style="padding-right:1em;vertical-align:top">${escapeHtml(cellOf(text))}</td>`;
-  const rows = section.rows.slice(0, MOST_ROWS).map((row) => `<tr>${row.map(cell).join('')}</tr>`);
+function htmlSection(section: Section, root: string): string {
+  const { title, empty, command, columns } = section;
+  if (section.rows.length === 0) return `${mailHeading(2, title)}<p class="quiet">${escapeHtml(empty ?? '')}</p>`;
+  const shown = section.rows.slice(0, MOST_ROWS);
+  const rows = shown.map(({ cells: [name = '', ...cells], tone = null, command: own }) => {
+    const look = own === undefined ? [] : [`<td class="look">${mailCommand(commandOf(own, root))}</td>`];
+    const head = `<th scope="row"${tone === null ? '' : ` class="${tone}"`}>${escapeHtml(cellOf(name))}</th>`;
+    return `<tr>${[head, ...cells.map((cell) => `<td>${escapeHtml(cellOf(cell))}</td>`), ...look].join('')}</tr>`;
+  });
+  const headings = [...columns, ...(shown.some((row) => row.command !== undefined) ? ['look'] : [])];
+  const head = `<thead><tr>${headings.map((each) => `<th scope="col">${each}</th>`).join('')}</tr></thead>`;
   const more = moreOf(section);
-  const rest = [...(more === null ? [] : [more]), section.command].map(escapeHtml).join(' · ');
-  return `${title}<table>${rows.join('')}</table><p style="color:#666">${rest}</p>`;
-}
-
-function htmlPage(head: readonly string[], sections: readonly string[], origin: string): string {
-  return (
-    '<!doctype html><html><body style="font-family:sans-serif;font-size:14px">' +
-    `<p>${head.map(escapeHtml).join('<br>')}</p>${sections.join('')}` +
-    `<p style="color:#666">${escapeHtml(origin)}</p></body></html>\n`
-  );
+  const rest = [
+    ...(more === null ? [] : [escapeHtml(more)]),
+    ...(command === null ? [] : [mailCommand(commandOf(command, root))]),
+  ];
+  const below = rest.length === 0 ? '' : `<p class="quiet">${rest.join(' · ')}</p>`;
+  return `${mailHeading(2, title)}<table class="rows">${head}<tbody>${rows.join('')}</tbody></table>${below}`;
 }

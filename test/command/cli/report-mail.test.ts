@@ -54,11 +54,50 @@ test('the report of the week is sent by the mail channel, as text and as HTML', 
   expect(plain).toMatch(/hourly\/import {2}5s, 5\.0× its usual 1s since \d+ \w{3} \d\d:\d\d$/m);
   expect(plain).toContain('hourly/import  6s of CPU    99.2%');
   expect(plain).toMatch(/hourly {2}.*1 pass skipped/);
-  expect(plain).toMatch(/hourly\/backup {2}script failing {2}since .+ {2}still open {2}12 times/);
+  expect(plain).toMatch(
+    /What is wrong\n {2}hourly\/backup {2}script-failing +since .+ {2}12 times\n {4}look: .* why hourly\/backup/,
+  );
+  expect(plain.split('\n')[0]).toMatch(/^1 script is failing since \d/);
   const html = readPart(mail as never, 'text/html');
   expect(html).toContain('disk &lt;full&gt;');
   expect(html).toContain('5s, 5.0× its usual 1s since');
   expect(queryLog(root, 'select * from deliveries')).toEqual([]);
+});
+
+test('a report has the worst first, with a command for each, and can be read on a phone and in the dark', async () => {
+  const server = await startMailServer();
+  const root = makeTemporaryRoot(scripts);
+  const log = await writeWeek(root);
+  const now = Date.now();
+  const add = (subject: string, code: string, severity: string, openedAt: number, recoveredAt: number | null) =>
+    log.change(
+      `insert into incidents (subject, code, severity, message, opened_at, last_at, recovered_at, occurrences)
+       values (?, ?, ?, 'it is <so>', ?, ?, ?, 1)`,
+      ...[subject, code, severity, openedAt, now - 1000, recoveredAt],
+    );
+  for (let count = 0; count < 40; count += 1)
+    add(`hourly/${count}`, 'script-failing', 'warning', now - dayMs, now - 1000);
+  add('log', 'log-unusable', 'critical', now - 30 * dayMs, null);
+  const env = { RUNNER_ALERTS: 'mail:ops@example.org', SMTP_URL: server.url, TZ: 'UTC' };
+  expect(await callCommand(['report', '--mail'], { cwd: root, env })).toMatchObject({ status: 0, stderr: '' });
+  const plain = readPart(server.mails[0] as never, 'text/plain');
+  const titles = ['What is wrong', 'Failures', 'Missed', 'Slower than usual', 'Over', 'What costs most', 'What ran'];
+  expect(plain.split('\n').filter((line) => titles.includes(line))).toEqual(titles);
+  // What has been wrong for longer than the report tells of stands above what is over.
+  expect(plain).toMatch(/What is wrong\n {2}log +it is <so>.+\n {4}look: .+ check log-unusable\n {2}hourly\/backup/);
+  expect(plain).toMatch(
+    /Over\n {2}hourly\/39 .+ until .+\n(?: {2}hourly.+\n){19} {2}and 20 more\n {2}look: .+ incidents --all/,
+  );
+  const html = readPart(server.mails[0] as never, 'text/html');
+  expect(html).toContain('<meta name="viewport" content="width=device-width, initial-scale=1">');
+  expect(html).toContain('prefers-color-scheme:dark');
+  expect(html).toMatch(/<h1 class="bad">.+ since .+<\/h1>/);
+  expect(html).toContain('<th scope="col">why</th>');
+  expect(html).toMatch(
+    /<th scope="row" class="bad">log<\/th><td>it is &lt;so&gt;<\/td>.+<code>cd .+ check log-unusable<\/code>/,
+  );
+  const sizes = [...html.matchAll(/(?:font|font-size):(\d+)px/g)].map(([, size]) => Number(size));
+  expect(Math.min(...sizes)).toBeGreaterThanOrEqual(14);
 });
 
 test('--to sends it by the local sendmail where no channel is set up', async () => {
