@@ -38,6 +38,7 @@ const MIB = 1024 * 1024;
  * settings loads this alone, not the tables.
  */
 const defaults = {
+  siteName: null,
   defaults: {},
   tiers: {},
   scripts: {},

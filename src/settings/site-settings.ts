@@ -152,6 +152,8 @@ const reportTable = {
 
 /** All settings of `runner.config.*`. */
 export const settingsTable = {
+  /** The site's name in the dashboard: `shop.example`. Default: the root's folder and the machine. */
+  siteName: { read: readText },
   /** Options of every script. */
   defaults: { group: sharedTable },
   /** Options of the scripts of one tier, by its name. */

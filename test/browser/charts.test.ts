@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { cronPlace, runner, startCommand } from '../support/command.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { keepScreenshot, lookAt, openPage } from '../support/web/browser.ts';
@@ -84,116 +83,6 @@ test('a script’s chart has marks, zooms by mouse and keys, and leads to its ru
   // However often they were drawn anew, there are two charts.
   await legend(page).waitFor();
   expect(await page.locator('.uplot canvas').count()).toBe(2);
-});
-
-test('what a script writes is followed while it runs, until the reader scrolls up', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/talk.sh': executable(
-      '#!/bin/sh\ni=0; while [ $i -lt 200 ]; do echo "line $i"; i=$((i+1)); done\n' +
-        'until [ -e "$RUNNER_ROOT/more" ]; do sleep 0.05; done\necho "and more"\n' +
-        'until [ -e "$RUNNER_ROOT/end" ]; do sleep 0.05; done\necho "good bye"\n',
-    ),
-  });
-  const run = startCommand(['--root', root, 'hourly'], cronPlace(root));
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/hourly/talk`);
-  await page.getByText('line 199').waitFor();
-  const box = page.getByRole('region', { name: /Output of run/ });
-  const isAtEnd = () => box.evaluate((element) => element.scrollTop + element.clientHeight >= element.scrollHeight - 4);
-  expect(await isAtEnd()).toBe(true);
-  await lookAt(page, 'live');
-  // Whoever has scrolled up reads on in peace.
-  await box.evaluate((element) => element.scrollTo(0, 0));
-  await page.getByRole('button', { name: 'Follow the output again' }).waitFor();
-  writeFileSync(join(root, 'more'), '');
-  await page.getByText('and more').waitFor();
-  expect(await box.evaluate((element) => element.scrollTop)).toBe(0);
-  await page.getByRole('button', { name: 'Follow the output again' }).click();
-  await until('it is at its end again', isAtEnd);
-  writeFileSync(join(root, 'end'), '');
-  await run.ended;
-  await page.getByRole('heading', { name: 'Running now' }).waitFor({ state: 'detached' });
-  await page.getByRole('link', { name: 'Run 1', exact: true }).click();
-  await page.getByText('good bye').waitFor();
-});
-
-test('a failed run tells why, where, and what differs from the last good one; its output can do no harm', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/import.mjs': `import { existsSync } from 'node:fs';
-const esc = String.fromCharCode(27);
-for (let line = 1; line < 40; line += 1) console.log('order ' + line + ' imported');
-export default () => {
-  if (!existsSync('break')) return console.log('all is well');
-  console.log('<img src=x onerror="document.title = 1"><script>document.title = 2</script>');
-  console.log(esc + ']8;;javascript:alert(1)' + esc + '\\\\a link' + esc + ']8;;' + esc + '\\\\ ' + esc + '[31;1mred' + esc + '[0m ' + esc + '[38;2;10;200;30mgreen' + esc + '[0m' + esc + '[2J');
-  throw new TypeError('<b>orders.csv</b> has no line 3');
-};
-`,
-  });
-  expect(runner(root, 'hourly').status).toBe(0);
-  writeFileSync(join(root, 'break'), '');
-  expect(runner(root, 'hourly').status).toBe(1);
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/runs/2`);
-  await page.getByText('TypeError: <b>orders.csv</b> has no line 3').first().waitFor();
-  await page
-    .locator('.error-stack')
-    .getByText(/at .*import\.mjs:8/)
-    .waitFor();
-  await page.getByText('<script>document.title = 2</script>').waitFor();
-  expect(await page.locator('.ansi-red.ansi-bold').innerText()).toBe('red');
-  expect(await page.locator('.ansi-mixed').innerText()).toBe('green');
-  expect(await page.locator('.output-box').innerText()).toContain('a link red green');
-  expect(await page.locator('.output-box img, .output-box script, .output-box a').count()).toBe(0);
-  expect(await page.title()).toBe('Run 2 · runner');
-  await lookAt(page, 'run');
-
-  // Search goes from match to match.
-  await page.getByRole('searchbox', { name: 'Search in the output' }).fill('ORDER 3');
-  await page.getByText('11', { exact: true }).waitFor();
-  await page.keyboard.press('Enter');
-  await page.keyboard.press('Enter');
-  await page.getByText('2 of 11').waitFor();
-  expect(await page.locator('mark.current').innerText()).toBe('order 3');
-
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Download' }).click();
-  expect((await download).suggestedFilename()).toBe('run-2.txt');
-
-  await page.getByRole('button', { name: 'Show what differs' }).click();
-  await page.getByText('36 lines that are the same').waitFor();
-  expect(await page.locator('.line-removed').allInnerTexts()).toEqual(['− all is well\n']);
-  expect(await page.locator('.line-added').first().innerText()).toContain('+ <img src=x');
-  await lookAt(page, 'difference');
-  await page.getByRole('link', { name: 'Run before it' }).click();
-  await page.getByRole('heading', { name: 'Run 1' }).waitFor();
-  await page.getByText('all is well').waitFor();
-  await page.getByRole('link', { name: 'Run after it' }).waitFor();
-});
-
-test('10 MB of output are shown a window at a time, and searched as a whole', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/flood.mjs':
-      '// @max-output 20mb\nconst line = "x".repeat(90);\nlet text = "";\n' +
-      'for (let i = 1; i <= 110_000; i += 1) text += `${i} ${line}\\n`;\nprocess.stdout.write(text + "z".repeat(50_000));\n',
-  });
-  runner(root, 'hourly');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/runs/1`);
-  await page.getByText('Lines 1 to 1,000 of').waitFor();
-  await page.evaluate(
-    'globalThis.longest = 0; new PerformanceObserver((list) => {' +
-      'for (const { duration } of list.getEntries()) longest = Math.max(longest, duration);' +
-      "}).observe({ type: 'longtask', buffered: true })",
-  );
-  await page.getByRole('button', { name: 'Last' }).click();
-  await page.getByText('109999 ').waitFor();
-  await page.getByRole('searchbox').fill('77123 ');
-  await page.keyboard.press('Enter');
-  await page.locator('mark.current').waitFor();
-  // Nobody waits for it: not for the page, nor for a match. Longer on a machine that is busy.
-  expect(await page.evaluate<number>('longest')).toBeLessThan(2000);
-  expect(await page.locator('.output-box div').count()).toBeLessThanOrEqual(1001);
 });
 
 test('metrics are charts of any time, of everything or one script; runs are listed by outcome and in pages', async () => {

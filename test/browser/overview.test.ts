@@ -1,5 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { hostname } from 'node:os';
+import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
@@ -30,7 +31,7 @@ test('where nothing ever ran, the overview tells what to do first', async () => 
   const page = await openPage(url, { language: 'en-US@posix' });
   await page.getByText('Nothing has run yet; 1 script in jobs/').waitFor();
   await page.getByText('npx folder-runner hourly').waitFor();
-  expect(await page.title()).toBe('Overview · runner');
+  await expect.poll(() => page.title()).toMatch(/^Nothing has run yet · .+ on .+ · runner$/);
   await lookAt(page, 'overview-nothing');
 });
 
@@ -154,7 +155,7 @@ test('the page is used by keyboard: a way past the navigation, the focus at the 
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Scripts' }).waitFor();
   await expect.poll(focused).toBe('Scripts');
-  await expect.poll(() => page.title()).toBe('Scripts · runner');
+  await expect.poll(() => page.title()).toMatch(/^Scripts · all well · .+ · runner$/);
   await expect.poll(() => link.getAttribute('aria-current')).toBe('page');
   const header = page.getByRole('columnheader', { name: 'p95' });
   await header.getByRole('button').focus();
@@ -167,6 +168,35 @@ test('the page is used by keyboard: a way past the navigation, the focus at the 
   await expect.poll(() => page.evaluate('document.documentElement.dataset.scheme')).toBe('dark');
   await page.goto(`${url}#/nowhere`);
   await page.getByText('There is no such page').waitFor();
+});
+
+test('the tab tells how the site stands and which one it is, by its title, its icon and the name in the header', async () => {
+  const shop = await writeHistory({ failing: night });
+  writeFileSync(join(shop.root, 'runner.config.json'), JSON.stringify({ siteName: 'shop.example <b>\u202e' }));
+  const other = await writeHistory({ passes: 2 });
+  const [first, second] = [await startDashboard(shop.root), await startDashboard(other.root)];
+  const failing = await openPage(first.url);
+  const well = await openPage(second.url, { expects: /ERR_/ });
+  await expect.poll(() => failing.title()).toBe('2 failing · shop.example <b><U+202E> · runner');
+  await expect.poll(() => well.title()).toBe(`all well · ${basename(other.root)} on ${hostname()} · runner`);
+  expect(await failing.locator('.site-name').innerText()).toBe('shop.example <b><U+202E>');
+  const iconOf = (page: Page) => page.locator('link[rel=icon]').getAttribute('href');
+  const [cross, tick] = [await iconOf(failing), await iconOf(well)];
+  expect(cross).toMatch(/^data:image\/svg\+xml,/);
+  expect(tick).toMatch(/^data:image\/svg\+xml,/);
+  expect(cross).not.toBe(tick);
+  await failing
+    .getByRole('link', { name: /^Output and details of run/ })
+    .first()
+    .click();
+  await expect
+    .poll(() => failing.title())
+    .toMatch(/^(?:hourly|daily)\/[\w-]+ #\d+ (?:failed|timed out) · 2 failing · shop/);
+  await failing.setViewportSize({ width: 320, height: 800 });
+  expect(await failing.evaluate('document.documentElement.scrollWidth')).toBe(320);
+  // A tab that hears nothing any more does not look well.
+  await second.stop();
+  await expect.poll(() => iconOf(well)).not.toBe(tick);
 });
 
 test('500 scripts: what has one cause is one, and each is found by search, state, tier and order', async () => {
@@ -248,6 +278,9 @@ test('who must log in gives a token, or comes by the address that was printed', 
   await page.getByLabel('Token').fill('wrong');
   await page.getByRole('button', { name: 'Log in' }).click();
   await page.getByText('This token is not valid').waitFor();
+  // Strangers are told no name.
+  expect(await page.title()).toBe('Log in · runner');
+  expect(await page.locator('.site-name').count()).toBe(0);
   await lookAt(page, 'login');
   const { stdout } = await inRoot(root, 'web', 'token', 'add', 'laptop', '--read');
   const token = stdout.split(/\s+/).find((word) => word.length > 30) as string;
@@ -298,5 +331,7 @@ test('the page of a try names all other tries, however busy its handler is, and 
   await page.goto(`${url}#/runs/${first}`);
   await page.getByText('Try 3', { exact: true }).waitFor();
   expect(await triesOn()).toMatchObject([toldAs(2, second), toldAs(3, third)]);
-  expect(asked.filter((path) => path.includes('/api/') && !path.endsWith('/output'))).toEqual([`/api/runs/${first}`]);
+  // The status is for the tab.
+  const ofPage = asked.filter((path) => /\/api\/(?!status|.*\/output)/.test(path));
+  expect(ofPage).toEqual([`/api/runs/${first}`]);
 });

@@ -14,7 +14,7 @@ import { renderRun, renderRuns, renderRunTable } from '../../report/terminal/run
 import type { Screen } from '../../report/terminal/screen.ts';
 import { renderQueue, renderStatus, renderSummary } from '../../report/terminal/status.ts';
 import { isFailure } from '../../store/words.ts';
-import { printable, printableLine } from '../../system/base/text.ts';
+import { printableLine, printableOutput } from '../../system/base/text.ts';
 import { DAY_MS } from '../../system/base/values.ts';
 
 /** The views, each with its subject. */
@@ -136,7 +136,7 @@ export class ViewReader {
     const part = await readOutputFrom(await view(), run, before.next);
     const text = (part.isAnew ? part.text : before.text + part.text).slice(-MOST_TEXT);
     this.#output = { run: run.id, text, next: part.next };
-    return text === '' ? ['(nothing yet)'] : linesOf(printable(text));
+    return text === '' ? ['(nothing yet)'] : linesOf(printableOutput(text));
   }
 }
 

@@ -12,7 +12,7 @@ import { openExistingStore } from '../../store/open.ts';
 import { describeEnding, isOfRuns, type Outcome, SUSPECT } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
 import { countOf, formatDuration } from '../../system/base/format.ts';
-import { printable, printableLine } from '../../system/base/text.ts';
+import { printable, printableLine, printableOutput } from '../../system/base/text.ts';
 import { commandIn, listNames } from '../../system/base/values.ts';
 import { createFallbackStateFolder, fallbackStateFoldersOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -183,7 +183,7 @@ const LAST_LINES = 20;
 function describeFailure(run: FailureView, root: string): string {
   const { script, jobId, outcome, tries, isRemoved } = run;
   const reason = printable(run.reason).replaceAll('\n', '\n  ');
-  const lines = printable(run.output).trimEnd().split('\n').slice(-LAST_LINES);
+  const lines = printableOutput(run.output).trimEnd().split('\n').slice(-LAST_LINES);
   const none = outcome === 'not-started' || outcome === null ? [] : ['(no output)'];
   const output = lines.join('') === '' ? none : lines;
   return [

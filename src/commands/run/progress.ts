@@ -11,7 +11,14 @@ import { describeMisnamed } from '../../schedule/period.ts';
 import type { Runner, Settings } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
 import { countSucceeded, formatBytes, formatDuration, hasWarning } from '../../system/base/format.ts';
-import { firstLine, printable, printableLine, toPrintableLines, withInstants } from '../../system/base/text.ts';
+import {
+  firstLine,
+  printable,
+  printableLine,
+  printableOutput,
+  toPrintableLines,
+  withInstants,
+} from '../../system/base/text.ts';
 import type { PassStarted, RunFinished, RunStarted, WorkerEvents } from '../../worker/invocation/invocation.ts';
 import type { CommandContext } from '../shared/context.ts';
 import type { RunCounts } from './run-tier.ts';
@@ -363,7 +370,7 @@ const LAST_LINES = 5;
 /** Below a failure: the last that it printed, or where in its code it threw. */
 function drawOutput({ end }: RunFinished, { palette, columns }: Room): string[] {
   const { error, output } = end;
-  const said = printable(output.text).trimEnd().split('\n').slice(-LAST_LINES);
+  const said = printableOutput(output.text).trimEnd().split('\n').slice(-LAST_LINES);
   // The output of an uncaught error ends with its stack; the place of the error says as much.
   const place = findPlace(error?.stack ?? '');
   const lines = place === null ? said.map((line) => `| ${line}`) : [place];

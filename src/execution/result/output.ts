@@ -1,6 +1,7 @@
 import { createWriteStream, fstatSync, ftruncateSync, readSync, rmSync, statSync, writeSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isOfSystem } from '../../system/base/errors.ts';
+import { omission } from '../../system/base/text.ts';
 import { readStatFields } from '../../system/process/identity.ts';
 import { listTree, signalGroup } from '../../system/process/tree.ts';
 import { ifPossible, sizeOfOpen } from '../run-files.ts';
@@ -18,11 +19,6 @@ interface WrittenOutput {
   /** How many bytes of it stay on the disk at most. */
   readonly maxBytes: number;
   readonly masker: Masker;
-}
-
-/** The line in the place of bytes that are left out. */
-export function omission(bytes: number): string {
-  return `\n[… ${bytes} bytes left out …]\n`;
 }
 
 /** How many bytes of a run's output its row holds. */

@@ -12,7 +12,7 @@ import {
   SUSPECT,
 } from '../../store/words.ts';
 import { formatDuration } from '../../system/base/format.ts';
-import { escapeHtml, keepEnd, keepStart, printable, printableLine } from '../../system/base/text.ts';
+import { escapeHtml, keepEnd, keepStart, printable, printableLine, printableOutput } from '../../system/base/text.ts';
 import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
 import { mailCommand, mailHeading, mailPage } from './html.ts';
 
@@ -268,7 +268,8 @@ function partOf(incident: IncidentDetail, isReminder: boolean): Part {
     facts: facts.flatMap(([name, text]) =>
       text ? [[name, keepStart(printable(text).trim(), LONGEST_FACT)] as const] : [],
     ),
-    output: incident.output === null ? null : keepEnd(printable(incident.output).trimEnd(), LONGEST_OUTPUT) || null,
+    output:
+      incident.output === null ? null : keepEnd(printableOutput(incident.output).trimEnd(), LONGEST_OUTPUT) || null,
     command: printableLine(incident.command),
   };
 }

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import { type Kysely, sql } from 'kysely';
 import { findQuarantined } from '../../checks/place.ts';
 import { handlerNames } from '../../discovery/discover.ts';
@@ -13,6 +14,7 @@ import { isDenied } from '../../system/base/errors.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
+import { machineName } from '../../system/process/identity.ts';
 import { graded, type Incident, incidentRecord, selectOpenIncidents } from './incidents.ts';
 import { nextTimeRecord, readNextTimes } from './next/next-times.ts';
 import { pauseRecord } from './pauses.ts';
@@ -93,6 +95,7 @@ export interface QueueStatus {
 /** How things stand at one moment. */
 export const statusRecord = record('Status', {
   at: shown.instant,
+  site: shown.text.about('The name of the site: the setting `siteName`, otherwise the root’s folder and the machine'),
   verdict: shown.one(verdictRecord),
   troubles: shown.list(field.one(troubleRecord)),
   /** Incidents that are not over, oldest first. */
@@ -155,7 +158,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   const { root, store, nowMs } = site;
   const log = await site.view();
   const { db } = log;
-  const { discovery, disabled } = await site.jobs();
+  const { discovery, disabled, settings } = await site.jobs();
   const states = site.states();
   const rises = await readRises(store, nowMs);
   const tiers = tierNames(root);
@@ -165,6 +168,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   const waiters = states.flatMap((each) => listWaiters(each, nowMs));
   return {
     atMs: nowMs,
+    site: settings.siteName ?? `${basename(root)} on ${machineName()}`,
     incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen).map(graded),
     running: await readRunning(log, site, rises),
     holders,

@@ -39,6 +39,35 @@ const mayBeUnplain = /[^\t\n\r -~]/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const lineStarts = /[\0\v\f\x85]|(?:\x1b\[|\x9b)(?:[01]?G|\d*[EF]|[\d;]*[Hf])|\x1b[EDM]/g;
 
+/** Like `printable`, for the output of a script: a line that was written over is shown in its last state. */
+export function printableOutput(text: string): string {
+  if (!text.includes('\r')) return printable(text);
+  const lines = text.split('\n').map((line) => readStates(line).last);
+  return printable(lines.join('\n'));
+}
+
+/**
+ * Tells what carriage returns leave of a line: the last state of a progress bar. Returns at the end of the line have
+ * nothing after them that could write over it.
+ */
+export function readStates(line: string): { readonly overwritten: string; readonly last: string } {
+  let end = line.length;
+  while (end > 0 && line[end - 1] === '\r') end -= 1;
+  const start = end === 0 ? 0 : line.lastIndexOf('\r', end - 1) + 1;
+  return { overwritten: line.slice(0, start), last: line.slice(start, end) };
+}
+
+/** The line in the place of bytes of an output that are left out. */
+export function omission(bytes: number): string {
+  return `\n[… ${bytes} bytes left out …]\n`;
+}
+
+/** How many bytes a line of an output stands for; null: it is a line like others. */
+export function bytesLeftOut(line: string): number | null {
+  const bytes = /^\[… (\d{1,15}) bytes left out …\]$/.exec(line)?.[1];
+  return bytes === undefined ? null : Number(bytes);
+}
+
 /** Like `printable`, for one line of a table or a sentence: makes line feeds and tabs visible, too. */
 export function printableLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, makeVisible);
@@ -62,9 +91,9 @@ export function firstLine(text: string): string {
   return printableLine(line?.trim() ?? '');
 }
 
-/** The last line of a text that is not blank, safe to show. */
+/** The last line of an output that is not blank, safe to show. */
 export function lastLine(text: string): string {
-  const line = printable(text)
+  const line = printableOutput(text)
     .split('\n')
     .findLast((each) => each.trim() !== '');
   return printableLine(line?.trim() ?? '');
@@ -105,28 +134,45 @@ function makeVisible(character: string): string {
 const LONGEST_HELD = 4096;
 
 /**
- * Makes a stream of pieces safe to show. A piece may end inside a terminal sequence: the possible beginning of one
- * waits for the rest of its line, everything else is passed on at once.
+ * Makes the output of a script safe to show as it comes. A piece may end inside a terminal sequence: the possible
+ * beginning of one waits for the rest of its line, as does a line that is written over; everything else is passed on
+ * at once. What was passed on of a line keeps it: what is written over it stands on the next one.
  */
 export async function* toPrintableLines(pieces: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
   let held = '';
+  let isWithinLine = false;
+  const show = (text: string): string => {
+    const isOver = isWithinLine && writesOver.test(text);
+    isWithinLine = !text.endsWith('\n');
+    return `${isOver ? '\n' : ''}${printableOutput(text)}`;
+  };
   for await (const piece of pieces) {
     const text = held + piece;
-    const end = findSafeEnd(text);
-    if (end > 0) yield printable(text.slice(0, end));
-    held = text.slice(end);
+    const lineStart = text.lastIndexOf('\n') + 1;
+    const open = forgetStates(text.slice(lineStart));
+    const end = findSafeEnd(open);
+    const safe = text.slice(0, lineStart) + open.slice(0, end);
+    if (safe !== '') yield show(safe);
+    held = open.slice(end);
   }
-  if (held !== '') yield printable(held);
+  if (held !== '') yield show(held);
 }
 
-/** The end of all complete lines, and of the line after them unless a sequence begins in it. */
-function findSafeEnd(text: string): number {
-  const lineStart = text.lastIndexOf('\n') + 1;
-  const begun = text.slice(lineStart).search(sequenceStart);
-  if (begun === -1 || text.length - lineStart - begun > LONGEST_HELD) return text.length;
-  return lineStart + begun;
+/** A carriage return in the first line, and text after it. */
+const writesOver = /^[^\r\n]*\r+[^\r\n]/;
+
+/** A line under way without the states that are written over: hours of a progress bar are not kept. */
+function forgetStates(line: string): string {
+  if (!line.includes('\r')) return line;
+  return `\r${readStates(line).last}${line.endsWith('\r') ? '\r' : ''}`;
 }
 
-/** ESC or CSI, or a carriage return whose line feed may follow. */
+/** Up to where a line can be shown that is not complete. */
+function findSafeEnd(line: string): number {
+  const begun = line.includes('\r') ? 0 : line.search(sequenceStart);
+  return begun === -1 || line.length - begun > LONGEST_HELD ? line.length : begun;
+}
+
+/** ESC or CSI. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-const sequenceStart = /[\x1b\x9b]|\r$/;
+const sequenceStart = /[\x1b\x9b]/;

@@ -4,7 +4,7 @@ import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
 import { type Ping, type QueuedPing, sendPing } from '../../monitor/alert/channels.ts';
 import type { Store } from '../../store/store.ts';
 import { isFailure } from '../../store/words.ts';
-import { printable } from '../../system/base/text.ts';
+import { printable, printableOutput } from '../../system/base/text.ts';
 import type { Invocation, PassStarted, RunFinished, RunStarted, TierRequest } from './invocation.ts';
 import { ifLogAllows } from './with-store.ts';
 
@@ -63,7 +63,7 @@ function judgeRun(end: RunEnd, nextTryAt: number | null): Judged {
   const hasFailed = isFailure(outcome);
   const took = durationMs === null ? '' : ` after ${prettyMilliseconds(durationMs)}`;
   const head = `${outcome}${took}${reason === null ? '' : `: ${reason}`}`;
-  const text = `${printable(head)}\n\n${printable(output.text).slice(-LONGEST_TEXT)}`.trimEnd();
+  const text = `${printable(head)}\n\n${printableOutput(output.text).slice(-LONGEST_TEXT)}`.trimEnd();
   if (!hasFailed) return { state: outcome === 'succeeded' ? 'success' : 'log', exitCode: null, text };
   return { state: nextTryAt === null ? 'fail' : 'log', exitCode, text };
 }

@@ -12,11 +12,14 @@ import {
   formatRate,
 } from '../../../src/system/base/format.ts';
 import {
+  bytesLeftOut,
   firstLine,
   lastLine,
+  omission,
   plainText,
   printable,
   printableLine,
+  printableOutput,
   toPrintableLines,
 } from '../../../src/system/base/text.ts';
 
@@ -160,7 +163,39 @@ describe('one line', () => {
   });
 });
 
+describe('an output', () => {
+  test('shows the last state of a line that is written over', () => {
+    expect(printableOutput('10 %\r20 %\r\n\x1b[32m1\r\x1b[32m2\x1b[0m\r\r\nend\r')).toBe('20 %\n2\nend');
+    expect(printableOutput('100 %\r     \rdone\n')).toBe('done\n');
+    expect(printableOutput('\r\r')).toBe('');
+  });
+
+  test('tells how much was left out where its line stands, and of no other line', () => {
+    expect(omission(4096).split('\n').map(bytesLeftOut)).toEqual([null, 4096, null]);
+    expect(bytesLeftOut('[… many bytes left out …]')).toBeNull();
+  });
+});
+
 describe('pieces of output', () => {
+  test('show a progress bar once, in its last state, however it was cut', async () => {
+    const text = 'first\n10 %\r20 %\r30 %\r\nlast\n';
+    for (let cut = 0; cut <= text.length; cut++) {
+      let shown = '';
+      for await (const piece of toPrintableLines([text.slice(0, cut), text.slice(cut)])) shown += piece;
+      // What was passed on before anything was written over it keeps its line.
+      expect(shown.replace(/^(?:1|10|10 |10 %)\n/m, '')).toBe('first\n30 %\nlast\n');
+    }
+  });
+
+  test('keep no more of a progress bar than its state', async () => {
+    async function* bar() {
+      for (let part = 0; part < 1000; part += 1) yield `\r${String(part).padStart(1000, '#')}`;
+    }
+    const shown: string[] = [];
+    for await (const piece of toPrintableLines(bar())) shown.push(piece);
+    expect(shown).toEqual(['999'.padStart(1000, '#')]);
+  });
+
   test('are safe wherever they were cut', async () => {
     const text = 'a\x1b[31mred\x1b[0m b\r\nc\x1b]0;title\x07d\n';
     for (let cut = 0; cut <= text.length; cut++) {

@@ -70,6 +70,7 @@ const known = field.number.orNull;
 
 /** Each by its name: what settings are to come may be secrets. */
 const inForceRecord = record('SettingsInForce', {
+  siteName: field.text.orNull.about('Null: the name of the root’s folder and of the machine'),
   defaults: optionsField,
   tiers: field.map(tierOptionsField),
   scripts: field.map(optionsField),

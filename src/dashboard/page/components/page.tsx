@@ -1,13 +1,16 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Asked } from '../data.ts';
+import { pageTitle } from '../frame/tab.ts';
 import { moves } from '../router.ts';
 import { Icon, type Tone } from './state.tsx';
 import { Sentences, Words } from './text.tsx';
 
 interface PageProps {
-  /** Its heading, and the title of the window. */
+  /** Its heading. */
   readonly title: string;
+  /** What the browser's tab calls it. Default: its heading. */
+  readonly tab?: string | undefined;
   /** Beside the heading: a badge, buttons. */
   readonly aside?: ComponentChildren;
   readonly children: ComponentChildren;
@@ -16,11 +19,11 @@ interface PageProps {
 let seen = 0;
 
 /** One page: who comes from another one finds the focus at its heading, at the top. */
-export function Page({ title, aside, children }: PageProps) {
+export function Page({ title, tab = title, aside, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} · runner`;
-  }, [title]);
+    pageTitle.value = tab;
+  }, [tab]);
   useEffect(() => {
     // A page that was just opened is at the top already.
     if (moves.peek() === seen) return;

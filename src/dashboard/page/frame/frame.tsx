@@ -15,6 +15,7 @@ import { hrefOf, place } from '../router.ts';
 import { report } from '../source/embedded.ts';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
+import { useTab } from './tab.ts';
 
 const { vnode: made } = options;
 
@@ -38,6 +39,7 @@ export function PageFrame() {
           <a class="brand" href={hrefOf('/')}>
             runner
           </a>
+          {!isLoginNeeded.value && <SiteName />}
           {!isLoginNeeded.value && <ConnectionBadge />}
           {!isLoginNeeded.value && <Viewer />}
           {!isWall.value && <SchemeChoice />}
@@ -53,6 +55,12 @@ export function PageFrame() {
       <Toasts />
     </>
   );
+}
+
+/** Which of a viewer's sites it is. */
+function SiteName() {
+  const name = useTab();
+  return <span class="site-name">{name !== null && <Name text={name} />}</span>;
 }
 
 /** By which clocks the page tells its times. */

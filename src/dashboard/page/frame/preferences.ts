@@ -19,6 +19,13 @@ effect(() => {
 addEventListener('beforeprint', () => wear('light'));
 addEventListener('afterprint', () => wear(scheme.peek()));
 
+const WRAP = 'runner.wrap';
+
+/** Whether long lines of an output are broken, or reach as far as they do. */
+export const isWrapped = signal(recall(WRAP) !== 'no');
+
+effect(() => keep(WRAP, isWrapped.value ? 'yes' : 'no'));
+
 function wear(worn: Scheme): void {
   const { dataset } = document.documentElement;
   if (worn === 'auto') delete dataset.scheme;

@@ -2,7 +2,11 @@ import './output.css';
 import type { ComponentChild } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { countOf, formatCount } from '../../../system/base/format.ts';
-import type { StyledSpan, TerminalText } from './terminal-text.ts';
+import { isWrapped } from '../frame/preferences.ts';
+import { hrefOf } from '../router.ts';
+import { cutLine, type Piece } from './pieces.ts';
+import { type Search, SearchField, useSearch } from './search.tsx';
+import type { TerminalText } from './terminal-text.ts';
 
 interface OutputViewProps {
   readonly output: TerminalText;
@@ -12,25 +16,38 @@ interface OutputViewProps {
   readonly isLive?: boolean;
   /** Shows the end first, as the ending matters most. */
   readonly isEndFirst?: boolean;
-  /** Names the output for screen readers. */
-  readonly label: string;
-  /** The name of the file that is downloaded: `run-12.txt`. Default: it cannot be. */
-  readonly download?: { readonly file: string; readonly text: () => string } | undefined;
+  /** The run that writes it: each line has an address on its page. */
+  readonly run: number;
+  /** The number of the line that is looked for; null: none is. */
+  readonly line: number | null;
+  /** A match was gone to, in the line of this number. */
+  readonly onFound: (line: number) => void;
+  /** All of it, as it was written. */
+  readonly raw: () => string;
 }
 
 /** Maximum number of lines in the page at once. */
 const WINDOW = 1000;
 
 /** Output of a script: a window of lines, whatever its size, with search over all of it. */
-export function OutputView({ output, version, isLive = false, isEndFirst = false, label, download }: OutputViewProps) {
+export function OutputView(props: OutputViewProps) {
+  const { output, version, isLive = false, isEndFirst = false, run, line, onFound, raw } = props;
   const box = useRef<HTMLElement>(null);
   const [isPinned, setPinned] = useState(isLive || isEndFirst);
   const [start, setStart] = useState<number | null>(null);
   const last = Math.max(0, output.count - WINDOW);
   const from = isPinned ? last : Math.min(start ?? (isLive || isEndFirst ? last : 0), last);
-  const search = useSearch(output, version, (line) => {
+  const showAround = (index: number) => {
     setPinned(false);
-    setStart(Math.max(0, Math.min(last, line - WINDOW / 2)));
+    setStart(Math.max(0, Math.min(last, index - WINDOW / 2)));
+  };
+  const reached = useLine(box, { output, line, from }, showAround);
+  const search = useSearch(output, version, (index) => {
+    showAround(index);
+    const number = output.numberOf(index);
+    if (number === null) return;
+    reached.current = number;
+    onFound(number);
   });
   usePinned(box, isPinned, version);
   const current = search.current;
@@ -48,27 +65,43 @@ export function OutputView({ output, version, isLive = false, isEndFirst = false
     setStart(to);
     box.current?.scrollTo(0, 0);
   };
+  const whole = `in ${countOf(numberAt(output, output.count - 1), 'line')}`;
   return (
     <div class="output">
       <div class="output-bar">
-        <SearchField search={search} />
-        {download !== undefined && (
-          <button type="button" onClick={() => saveText(download.file, download.text())}>
-            Download
-          </button>
-        )}
+        <SearchField search={search} where={output.gaps.length === 0 ? whole : `${whole}, not in what is left out`} />
+        <label>
+          <input
+            type="checkbox"
+            checked={isWrapped.value}
+            onChange={({ currentTarget }) => {
+              isWrapped.value = currentTarget.checked;
+            }}
+          />
+          Wrap lines
+        </label>
+        <button type="button" onClick={() => saveText(`run-${run}.txt`, raw())}>
+          Download
+        </button>
       </div>
-      <Windows count={output.count} from={from} onMove={move} />
+      <Gaps output={output} run={run} />
+      <Windows output={output} from={from} onMove={move} />
       <section
         ref={box}
         class="output-box"
+        data-wrap={isWrapped.value}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
         tabIndex={0}
-        aria-label={label}
+        aria-label={`Output of run ${run}`}
         onScroll={({ currentTarget }) => scrolled(currentTarget)}
       >
-        <pre>
-          <Lines output={output} from={from} version={version} search={search} />
+        <pre style={{ '--digits': String(numberAt(output, from + WINDOW)).length }}>
+          <Lines
+            {...{ output, from, version, search, run, line }}
+            onLine={(number) => {
+              reached.current = number;
+            }}
+          />
         </pre>
       </section>
       {isLive && !isPinned && (
@@ -78,6 +111,43 @@ export function OutputView({ output, version, isLive = false, isEndFirst = false
       )}
     </div>
   );
+}
+
+interface LineWanted {
+  readonly output: TerminalText;
+  /** Its number; null: none is looked for. */
+  readonly line: number | null;
+  readonly from: number;
+}
+
+/** Shows the line that the address names, once: the viewer may scroll on. Returns the one that was shown. */
+function useLine(
+  box: { readonly current: HTMLElement | null },
+  { output, line, from }: LineWanted,
+  show: (index: number) => void,
+): { current: number | null } {
+  const reached = useRef<number | null>(null);
+  const index = line === null ? null : output.indexOf(line);
+  const isThere = index !== null && index < output.count;
+  useEffect(() => {
+    if (!isThere || reached.current === line) return;
+    const found = box.current?.querySelector(`[data-line="${line}"]`);
+    if (!found) return show(index);
+    reached.current = line;
+    // Those who follow the end of an output stay where the line is.
+    show(index);
+    found.scrollIntoView({ block: 'center' });
+  }, [line, isThere, from]);
+  return reached;
+}
+
+/** The number of the line that this index belongs to. */
+function numberAt(output: TerminalText, index: number): number {
+  for (let at = Math.min(index, output.count - 1); at > 0; at -= 1) {
+    const number = output.numberOf(at);
+    if (number !== null) return number;
+  }
+  return output.count === 0 ? 0 : 1;
 }
 
 function isAtEnd({ scrollTop, scrollHeight, clientHeight }: HTMLElement): boolean {
@@ -95,28 +165,44 @@ function usePinned(box: { readonly current: HTMLElement | null }, isPinned: bool
   }, [isPinned, version]);
 }
 
-interface LinesProps {
-  readonly output: TerminalText;
-  readonly from: number;
+interface LinesProps extends LineWanted {
   readonly version: number;
   readonly search: Search;
+  readonly run: number;
+  /** The address of a line was chosen. */
+  readonly onLine: (line: number) => void;
 }
 
-function Lines({ output, from, version, search: { matches, current } }: LinesProps) {
+function Lines({ output, from, version, search: { matches, current }, run, line: wanted, onLine }: LinesProps) {
   const count = Math.min(WINDOW, output.count - from);
   const byLine = useMemo(() => Map.groupBy(matches, ({ line }) => line), [matches]);
   const rows = useMemo(
     () =>
-      Array.from({ length: Math.max(0, count) }, (_, row) => ({ line: from + row, spans: output.spansOf(from + row) })),
+      Array.from({ length: Math.max(0, count) }, (_, row) => {
+        const line = from + row;
+        return { line, number: output.numberOf(line), spans: output.spansOf(line) };
+      }),
     [output, from, version],
   );
   if (rows.length === 0) return <span class="output-none">Nothing was written.</span>;
+  const gaps = new Set(output.gaps.map(({ index }) => index));
   return (
     <>
-      {rows.map(({ line, spans }) => (
-        <div key={line} data-line={line + 1}>
-          {splitAtMatches(spans, byLine.get(line) ?? []).map(({ span, match }, index) => (
-            <Piece key={index} span={span} match={match} isCurrent={match !== null && match === current} />
+      {rows.map(({ line, number, spans }) => (
+        <div key={line} data-line={number} class={lookOfLine(number === wanted, gaps.has(line))}>
+          {number !== null && (
+            // biome-ignore lint/a11y/useAnchorContent: who cannot point gets the address of a line by the search
+            <a
+              class="line-number"
+              href={hrefOf('/runs', run, { line: String(number) })}
+              data-number={number}
+              tabIndex={-1}
+              aria-hidden="true"
+              onClick={() => onLine(number)}
+            />
+          )}
+          {cutLine(spans, byLine.get(line) ?? []).map((piece, index) => (
+            <ShownPiece key={index} piece={piece} isCurrent={piece.match !== null && piece.match === current} />
           ))}
           {'\n'}
         </div>
@@ -125,14 +211,32 @@ function Lines({ output, from, version, search: { matches, current } }: LinesPro
   );
 }
 
-function Piece({ span, match, isCurrent }: { span: StyledSpan; match: Match | null; isCurrent: boolean }) {
+function lookOfLine(isWanted: boolean, isGap: boolean): string | undefined {
+  if (isWanted) return 'line-wanted';
+  return isGap ? 'line-gap' : undefined;
+}
+
+function ShownPiece({
+  piece: { span, match, href },
+  isCurrent,
+}: {
+  readonly piece: Piece;
+  readonly isCurrent: boolean;
+}) {
   const { text, look, color, background } = span;
   const style = {
     ...(color === null ? {} : { '--ansi-fg': color }),
     ...(background === null ? {} : { '--ansi-bg': background }),
   };
-  const shown: ComponentChild = match === null ? text : <mark class={isCurrent ? 'current' : ''}>{text}</mark>;
-  if (look === '') return shown;
+  let shown: ComponentChild = match === null ? text : <mark class={isCurrent ? 'current' : ''}>{text}</mark>;
+  if (href !== null) {
+    shown = (
+      <a href={href} target="_blank" rel="noopener noreferrer">
+        {shown}
+      </a>
+    );
+  }
+  if (look === '') return <>{shown}</>;
   return (
     <span class={look} style={style}>
       {shown}
@@ -140,97 +244,33 @@ function Piece({ span, match, isCurrent }: { span: StyledSpan; match: Match | nu
   );
 }
 
-/** Colours may change within a match, and matches begin within a colour. */
-function splitAtMatches(
-  spans: readonly StyledSpan[],
-  matches: readonly Match[],
-): { span: StyledSpan; match: Match | null }[] {
-  if (matches.length === 0) return spans.map((span) => ({ span, match: null }));
-  let at = 0;
-  return spans.flatMap((span) => {
-    const begin = at;
-    at += span.text.length;
-    const edges = matches.flatMap(({ start, end }) => [start, end]).filter((edge) => edge > begin && edge < at);
-    const cuts = [begin, ...edges, at];
-    return cuts.slice(0, -1).map((from, index) => ({
-      span: { ...span, text: span.text.slice(from - begin, (cuts[index + 1] as number) - begin) },
-      match: matches.find(({ start, end }) => from >= start && from < end) ?? null,
-    }));
-  });
-}
-
-interface Search {
-  readonly text: string;
-  readonly matches: readonly Match[];
-  readonly current: Match | null;
-  readonly isCut: boolean;
-  readonly setText: (text: string) => void;
-  readonly go: (step: 1 | -1) => void;
-}
-
-function useSearch(output: TerminalText, version: number, show: (line: number) => void): Search {
-  const [text, setText] = useState('');
-  const [index, setIndex] = useState<number | null>(null);
-  const { matches, isCut } = useMemo(() => findMatches(output, text), [output, version, text]);
-  const current = index === null ? null : (matches[index] ?? null);
-  const goTo = (to: number) => {
-    const next = (to + matches.length) % matches.length;
-    const match = matches[next];
-    setIndex(match === undefined ? null : next);
-    if (match !== undefined) show(match.line);
-  };
-  return {
-    ...{ text, matches, current, isCut },
-    setText: (next) => {
-      setText(next);
-      setIndex(null);
-    },
-    go: (step) => goTo(index === null ? (step === 1 ? 0 : -1) : index + step),
-  };
-}
-
-function SearchField({ search: { text, matches, current, isCut, setText, go } }: { readonly search: Search }) {
-  const total = `${formatCount(matches.length)}${isCut ? '+' : ''}`;
-  const place = current === null ? total : `${formatCount(matches.indexOf(current) + 1)} of ${total}`;
+/** Where something is missing, and how much. */
+function Gaps({ output, run }: { readonly output: TerminalText; readonly run: number }) {
+  if (output.gaps.length === 0) return null;
   return (
-    <form
-      class="output-search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        go(1);
-      }}
-    >
-      <input
-        type="search"
-        aria-label="Search in the output"
-        placeholder="Search in the output"
-        value={text}
-        onInput={({ currentTarget }) => setText(currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== 'Enter' || !event.shiftKey) return;
-          event.preventDefault();
-          go(-1);
-        }}
-      />
-      <button type="button" aria-label="Match before this one" disabled={matches.length === 0} onClick={() => go(-1)}>
-        ↑
-      </button>
-      <button type="submit" aria-label="Next match" disabled={matches.length === 0}>
-        ↓
-      </button>
-      <output>{text === '' ? '' : place}</output>
-    </form>
+    <p class="quiet small">
+      {output.gaps.map(({ index, bytes }) => (
+        <span key={index}>
+          {countOf(bytes, 'byte')} left out{' '}
+          <a href={hrefOf('/runs', run, { line: String(output.numberOf(index)) })}>
+            at line {formatCount(output.numberOf(index) ?? 0)}
+          </a>
+          .{' '}
+        </span>
+      ))}
+    </p>
   );
 }
 
 interface WindowsProps {
-  readonly count: number;
+  readonly output: TerminalText;
   readonly from: number;
   readonly onMove: (from: number) => void;
 }
 
 /** Which lines of a long output are shown, and the way to the others. */
-function Windows({ count, from, onMove }: WindowsProps) {
+function Windows({ output, from, onMove }: WindowsProps) {
+  const { count } = output;
   if (count <= WINDOW) return null;
   const last = count - WINDOW;
   const to = (name: string, target: number, isDisabled: boolean) => (
@@ -243,7 +283,8 @@ function Windows({ count, from, onMove }: WindowsProps) {
       {to('First', 0, from === 0)}
       {to('Earlier', from - WINDOW, from === 0)}
       <span>
-        Lines {formatCount(from + 1)} to {formatCount(from + WINDOW)} of {countOf(count, 'line')}
+        Lines {formatCount(numberAt(output, from))} to {formatCount(numberAt(output, from + WINDOW - 1))} of{' '}
+        {countOf(numberAt(output, count - 1), 'line')}
       </span>
       {to('Later', from + WINDOW, from === last)}
       {to('Last', last, from === last)}
@@ -258,28 +299,4 @@ function saveText(file: string, text: string): void {
   link.download = file;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-}
-
-/** A place where the text was found, by its columns in the line. */
-interface Match {
-  readonly line: number;
-  readonly start: number;
-  readonly end: number;
-}
-
-const MOST = 10_000;
-
-/** All places of the text, upper case or lower; the first 10,000 of them. */
-function findMatches(output: TerminalText, text: string): { matches: Match[]; isCut: boolean } {
-  const matches: Match[] = [];
-  if (text === '') return { matches, isCut: false };
-  const wanted = text.toLowerCase();
-  for (let line = 0; line < output.count; line += 1) {
-    const plain = output.plain(line).toLowerCase();
-    for (let start = plain.indexOf(wanted); start !== -1; start = plain.indexOf(wanted, start + wanted.length)) {
-      if (matches.length === MOST) return { matches, isCut: true };
-      matches.push({ line, start, end: start + wanted.length });
-    }
-  }
-  return { matches, isCut: false };
 }

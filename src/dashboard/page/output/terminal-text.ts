@@ -1,5 +1,5 @@
 import Anser from 'anser';
-import { printable } from '../../../system/base/text.ts';
+import { bytesLeftOut, printable, readStates } from '../../../system/base/text.ts';
 
 /** A piece of a line that looks the same from its beginning to its end. */
 export interface StyledSpan {
@@ -11,6 +11,12 @@ export interface StyledSpan {
   readonly background: string | null;
 }
 
+/** A line that stands for what is left out. */
+interface Gap {
+  readonly index: number;
+  readonly bytes: number;
+}
+
 /** A longer line is shown as several. */
 const LONGEST_LINE = 4000;
 
@@ -19,8 +25,8 @@ const LONGEST_LINE = 4000;
 const colors = /\x1b\[[\d;]*m/g;
 
 /**
- * Lines of a script's output, as it arrives. A carriage return begins a new line, so that nothing is overwritten
- * unseen.
+ * Lines of a script's output, as it arrives. A line that is written over behind a carriage return has its last state,
+ * in the colours of before.
  *
  * @example
  * ```ts
@@ -32,23 +38,49 @@ const colors = /\x1b\[[\d;]*m/g;
  */
 export class TerminalText {
   readonly #lines: string[] = [''];
+  /** Those that continue the one before, as that is too long; ascending. */
+  readonly #continued: number[] = [];
   /** A carriage return at the end. */
   #held = '';
   /** The colours that a line begins with; without an entry: none. */
   readonly #begun = new Map<number, string>();
+  readonly #gaps: Gap[] = [];
 
   /** How many lines there are. The last one is empty where the text ends with a line feed. */
   get count(): number {
     return this.#lines.at(-1) === '' ? this.#lines.length - 1 : this.#lines.length;
   }
 
+  /** Where the runner has left something out. */
+  get gaps(): readonly Gap[] {
+    return this.#gaps;
+  }
+
+  /** The number of a line, from 1 on; null: it continues the one before. */
+  numberOf(index: number): number | null {
+    let before = 0;
+    while ((this.#continued[before] ?? Number.POSITIVE_INFINITY) < index) before += 1;
+    return this.#continued[before] === index ? null : index + 1 - before;
+  }
+
+  /** The line of this number. */
+  indexOf(number: number): number {
+    let index = number - 1;
+    for (const continued of this.#continued) {
+      if (continued > index) break;
+      index += 1;
+    }
+    return index;
+  }
+
   append(text: string): void {
     const all = this.#held + text;
     // Its line feed may still come.
     this.#held = all.endsWith('\r') ? '\r' : '';
-    const [first = '', ...others] = all.slice(0, all.length - this.#held.length).split(/\r\n|\n|\r/);
+    const [first = '', ...others] = all.slice(0, all.length - this.#held.length).split('\n');
     this.#addToLast(first);
     for (const line of others) {
+      this.#noteGap();
       this.#startLine();
       this.#addToLast(line);
     }
@@ -66,15 +98,39 @@ export class TerminalText {
   }
 
   #addToLast(text: string): void {
-    let rest = (this.#lines.pop() ?? '') + text;
+    const { overwritten, last } = readStates(text);
+    if (overwritten !== '') this.#forgetLast(overwritten);
+    let rest = (this.#lines.pop() ?? '') + last;
     while (rest.length > LONGEST_LINE) {
       const end = findCut(rest);
       this.#lines.push(rest.slice(0, end));
       rest = rest.slice(end);
       this.#startLine();
       this.#lines.pop();
+      this.#continued.push(this.#lines.length);
     }
     this.#lines.push(rest);
+  }
+
+  /** Of the line that is written over, its colours stay. */
+  #forgetLast(overwritten: string): void {
+    let start = this.#lines.length - 1;
+    while (this.#continued.at(-1) === start) {
+      this.#continued.pop();
+      start -= 1;
+    }
+    const all = [this.#begun.get(start), ...this.#lines.slice(start), overwritten].join('');
+    for (let index = start; index < this.#lines.length; index += 1) this.#begun.delete(index);
+    this.#lines.length = start;
+    this.#lines.push('');
+    const begun = lastColors(all);
+    if (begun !== '') this.#begun.set(start, begun);
+  }
+
+  #noteGap(): void {
+    const index = this.#lines.length - 1;
+    const bytes = bytesLeftOut(this.#lines[index] ?? '');
+    if (bytes !== null) this.#gaps.push({ index, bytes });
   }
 
   #startLine(): void {
@@ -112,7 +168,7 @@ function readSpans(line: string): StyledSpan[] {
     text: entry.content,
     look: looksOf(entry).join(' '),
     color: ownColor(entry.fg) ?? mixedColor(entry.fg, entry.fg_truecolor),
-    background: mixedColor(entry.bg, entry.bg_truecolor) ?? tintOf(entry.bg),
+    background: mixedColor(entry.bg, entry.bg_truecolor) ?? ownColor(entry.bg),
   }));
 }
 
@@ -142,11 +198,6 @@ const named: Readonly<Record<string, string>> = {
 
 function ownColor(name: string | null): string | null {
   return named[/^ansi-(?:bright-)?(\w+)$/.exec(name ?? '')?.[1] ?? ''] ?? null;
-}
-
-/** Null: the style has one for all others. */
-function tintOf(name: string | null): string | null {
-  return /-(?:red|green|blue)$/.test(name ?? '') ? ownColor(name) : null;
 }
 
 const levels = [0, 95, 135, 175, 215, 255];

@@ -1,9 +1,10 @@
 import { closeSync, fstatSync, readSync } from 'node:fs';
 import type { LogView } from '../../../discovery/site.ts';
-import { omission, readMasked } from '../../../execution/result/output.ts';
+import { readMasked } from '../../../execution/result/output.ts';
 import { runFilesOf } from '../../../execution/run-files.ts';
 import { readNotes } from '../../../execution/secret-notes.ts';
 import { type Masker, maskSecrets } from '../../../execution/secrets.ts';
+import { omission } from '../../../system/base/text.ts';
 import { openIfThere, readRunOutput } from './output.ts';
 import { isStillRunning } from './run.ts';
 import { type RunWithOutput, selectRun } from './runs.ts';

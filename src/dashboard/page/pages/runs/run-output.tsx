@@ -4,9 +4,10 @@ import { countOf } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Notice, Section } from '../../components/page.tsx';
 import { RunLink } from '../../components/text.tsx';
-import { client } from '../../data.ts';
+import { client, UNREACHABLE } from '../../data.ts';
 import { OutputView } from '../../output/output-view.tsx';
 import { TerminalText } from '../../output/terminal-text.ts';
+import { place, setQuery } from '../../router.ts';
 
 /** A run with those beside it. */
 export type ShownRun = components['schemas']['RunDetails'];
@@ -45,6 +46,8 @@ interface OutputProps {
 /** Follows the output of a run that is under way. */
 export function Output({ run, isRunning, isEndFirst = false }: OutputProps) {
   const { text, version, raw, problem } = useOutput(run, isRunning);
+  // The page of its script shows the output, too.
+  const isOwnPage = place.value.path === '/runs';
   return (
     <>
       {problem !== null && <Notice tone="warning" title={problem} />}
@@ -53,8 +56,8 @@ export function Output({ run, isRunning, isEndFirst = false }: OutputProps) {
         version={version}
         isLive={isRunning}
         isEndFirst={isEndFirst}
-        label={`Output of run ${run}`}
-        download={{ file: `run-${run}.txt`, text: raw }}
+        {...{ run, raw, line: isOwnPage ? readLine(place.value.query.line) : null }}
+        onFound={(line) => isOwnPage && setQuery({ line: String(line) })}
       />
     </>
   );
@@ -72,6 +75,11 @@ function Compared({ run, good }: { readonly run: number; readonly good: number }
       <Difference before={before.text} after={after.text} />
     </>
   );
+}
+
+/** The line that an address names, which somebody may have typed; null: none. */
+function readLine(text: string | undefined): number | null {
+  return /^[1-9]\d{0,8}$/.test(text ?? '') ? Number(text) : null;
 }
 
 interface FollowedOutput {
@@ -98,9 +106,7 @@ function useOutput(run: number, isRunning: boolean): FollowedOutput {
     const gathered = new Gathered();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
-      const told = await readMore({ run, isRunning }, gathered, abort.signal).catch(
-        () => 'The server cannot be reached.',
-      );
+      const told = await readMore({ run, isRunning }, gathered, abort.signal).catch(() => UNREACHABLE);
       if (abort.signal.aborted) return;
       gathered.isWhole = !isRunning;
       setProblem(told);

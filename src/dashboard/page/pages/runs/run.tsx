@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { countOf, formatBytes, formatDuration, formatNumber } from '../../../../system/base/format.ts';
 import { printable } from '../../../../system/base/text.ts';
 import { Answered, Facts, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
-import { RunOutcome, State, toneOfState } from '../../components/state.tsx';
+import { RunOutcome, State, toneOfState, wordsOfState } from '../../components/state.tsx';
 import { RunLink, ScriptLink, Sentences } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
@@ -14,8 +14,9 @@ import { cpuOf } from './runs.tsx';
 export function RunPage({ item }: { readonly item: string }) {
   const asked = useQuery('/api/runs/{id}', { params: { path: { id: Number(item) } } });
   const state = asked.data === null ? null : <RunOutcome run={asked.data} />;
+  const tab = asked.data === null ? undefined : `${asked.data.script} #${item} ${wordsOfState(asked.data.outcome)}`;
   return (
-    <Page title={`Run ${item}`} aside={state}>
+    <Page title={`Run ${item}`} tab={tab} aside={state}>
       <Answered asked={asked}>{(run) => <Told run={run} />}</Answered>
     </Page>
   );
