@@ -177,6 +177,8 @@ test('the tab tells how the site stands and which one it is, by its title, its i
   const [first, second] = [await startDashboard(shop.root), await startDashboard(other.root)];
   const failing = await openPage(first.url);
   const well = await openPage(second.url, { expects: /ERR_/ });
+  await failing.getByText('2 scripts are failing').waitFor();
+  await well.getByText('Everything is well').waitFor();
   await expect.poll(() => failing.title()).toBe('2 failing · shop.example <b><U+202E> · runner');
   await expect.poll(() => well.title()).toBe(`all well · ${basename(other.root)} on ${hostname()} · runner`);
   expect(await failing.locator('.site-name').innerText()).toBe('shop.example <b><U+202E>');
@@ -196,6 +198,7 @@ test('the tab tells how the site stands and which one it is, by its title, its i
   expect(await failing.evaluate('document.documentElement.scrollWidth')).toBe(320);
   // A tab that hears nothing any more does not look well.
   await second.stop();
+  await well.getByText('reconnecting').waitFor();
   await expect.poll(() => iconOf(well)).not.toBe(tick);
 });
 
