@@ -265,6 +265,7 @@ export interface JobTotals {
   /** Tries whose worker died, or whose lease expired. */
   readonly crashed: number;
   readonly released: number;
+  readonly stopped: number;
   readonly leasesExpired: number;
   readonly buried: number;
   readonly kicked: number;

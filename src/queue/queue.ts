@@ -1,6 +1,7 @@
 import { checkPlace } from '../settings/access.ts';
 import { loadSettings } from '../settings/load.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
+import type { Store } from '../store/store.ts';
 import { createLogClock, type LogClock } from '../system/base/clock.ts';
 import { UsageError } from '../system/base/errors.ts';
 import { keepRulesInZone } from '../system/base/zone.ts';
@@ -80,6 +81,8 @@ export interface SharedQueue {
   as(actor: string): VerbQueue;
   /** Any other change of the log, as a whole or not at all. */
   change<T>(actor: string, work: (session: VerbSession) => Promise<T>): Promise<T>;
+  /** The whole log, for what is more than one change. */
+  ask<T>(work: (store: Store) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -93,6 +96,7 @@ export async function openSharedQueue(
   return {
     as: (actor) => createQueue({ ...parts, log: asActor(parts.log, actor) }),
     change: (actor, work) => asActor(parts.log, actor).change(work),
+    ask: (work) => parts.log.ask(work),
     close: () => parts.log.close(),
   };
 }

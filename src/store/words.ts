@@ -32,16 +32,16 @@ export type ChildFailurePolicy = (typeof childFailurePolicies)[number];
 export const pauseKinds = ['pause', 'fail-fast'] as const;
 export type PauseKind = (typeof pauseKinds)[number];
 
-/** How one attempt ended; `released`: its job was given back. */
+/** How one attempt ended; `released`: its job was given back; `stopped`: somebody has stopped it. */
 export const endings = [
-  ...(['succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started', 'released'] as const),
+  ...(['succeeded', 'failed', 'timed-out', 'killed', 'crashed', 'not-started', 'released', 'stopped'] as const),
 ] as const;
 
 /** How one attempt ended; `running` until it has. */
 export const outcomes = [...endings, 'running'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** A run whose job was given back, to be taken again, is neither a success nor a failure. */
+/** A run that somebody has stopped, or whose job was given back, is neither a success nor a failure. */
 const areFailures: Readonly<Record<Outcome, boolean>> = {
   succeeded: false,
   failed: true,
@@ -50,6 +50,7 @@ const areFailures: Readonly<Record<Outcome, boolean>> = {
   crashed: true,
   'not-started': true,
   released: false,
+  stopped: false,
   running: false,
 };
 
@@ -114,6 +115,8 @@ export type StoredEvent =
   | 'job-lease-expired'
   /** A pass found it running, left by a runner that died. */
   | 'run-orphaned'
+  /** Somebody wants its end. The worker that has the run looks for it. */
+  | 'run-stop-requested'
   | 'paused'
   | 'resumed'
   | 'muted'

@@ -336,11 +336,13 @@ export class PassView {
       return `${tier}: nothing to run now; \`npx folder-runner status\` shows why.`;
     const succeeded = ended.filter(({ end }) => end.outcome === 'succeeded').length;
     const failed = ended.filter(({ end }) => isFailure(end.outcome)).length;
-    const released = ended.length - succeeded - failed;
+    const stopped = ended.filter(({ end }) => end.outcome === 'stopped').length;
+    const released = ended.length - succeeded - failed - stopped;
     const warned = ended.filter(({ end }) => hasWarning(end)).length;
     const counts = [countSucceeded(succeeded, warned)];
     if (failed > 0) counts.push(`${failed} did not`);
     if (released > 0) counts.push(`${released} released`);
+    if (stopped > 0) counts.push(`${stopped} stopped`);
     if (scripts.length > ended.length) counts.push(`${scripts.length - ended.length} not started`);
     return `${tier}: ${counts.join(', ')}, in ${formatDuration(at - this.#startedAt)}`;
   }
@@ -417,10 +419,11 @@ interface Work extends RunCounts {
 }
 
 export function drawWork(work: Work, room: Pick<Room, 'columns'>): string {
-  const { succeeded, failed, released, running, elapsedMs } = work;
+  const { succeeded, failed, released, stopped, running, elapsedMs } = work;
   const givenBack = released === 0 ? '' : `, ${released} released`;
-  const done = `${succeeded} succeeded, ${failed} failed${givenBack}`;
-  const perSecond = Math.round(((succeeded + failed + released) * 1000) / Math.max(elapsedMs, 1));
+  const ended = stopped === 0 ? '' : `, ${stopped} stopped`;
+  const done = `${succeeded} succeeded, ${failed} failed${givenBack}${ended}`;
+  const perSecond = Math.round(((succeeded + failed + released + stopped) * 1000) / Math.max(elapsedMs, 1));
   const now = running.length === 0 ? '' : `, running ${running.map(printableLine).join(', ')}`;
   return truncate(`queue: ${done} in ${formatDuration(elapsedMs)} (${perSecond}/s)${now}`, room.columns);
 }

@@ -280,14 +280,16 @@ export interface RunCounts {
   readonly succeeded: number;
   readonly failed: number;
   readonly released: number;
+  readonly stopped: number;
 }
 
 /** Counts them as they end. */
 export function countRuns(events: WorkerEvents): RunCounts {
-  const counts = { succeeded: 0, failed: 0, released: 0 };
+  const counts = { succeeded: 0, failed: 0, released: 0, stopped: 0 };
   events.on('run-finished', ({ end: { outcome } }) => {
     if (outcome === 'succeeded') counts.succeeded += 1;
     else if (isFailure(outcome)) counts.failed += 1;
+    else if (outcome === 'stopped') counts.stopped += 1;
     else counts.released += 1;
   });
   return counts;

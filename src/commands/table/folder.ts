@@ -45,6 +45,26 @@ Examples:
   0 * * * *  …/runner due      for a host that allows one line, once an hour`,
     load: async () => (await import('../run/due.ts')).due,
   },
+  stop: {
+    about: 'stop a running script or job now',
+    args: { '<run>': 'the number of the run, or a script: its run that goes on' },
+    options: { '--no-wait': 'only ask for the end; do not wait for it', '--json': 'as JSON' },
+    help: `
+The processes of the run get SIGTERM, and 10 s later SIGKILL if they are still there. Nothing else is
+ended. A stopped run is neither a success nor a failure: nobody is alerted, and it is not tried again.
+A job of the queue becomes cancelled; a script runs again with its next pass.
+
+Examples:
+  runner stop hourly/import          the run of this script that goes on; tells how it ended
+  runner stop 4632                   the run with that number; \`npx folder-runner status\` lists them
+  runner stop mail/welcome           the job that this handler works on
+  runner stop 4632 --no-wait         returns at once
+  runner stop 4632 --json            for programs; docs/json.md names the keys
+
+Exit codes: 0 the run has ended, or was asked to with --no-wait; 1 nothing to stop, or it still runs;
+2 usage error.`,
+    load: async () => (await import('../run/stop.ts')).stopCommand,
+  },
   pause: {
     about: 'pause a tier, a script, jobs by name, or everything, until resumed',
     args: {

@@ -7,6 +7,7 @@ import { isLogFailure, StoreUnavailable } from '../../store/failures.ts';
 import { apiTokensOf, type HashedToken } from '../../store/statements/registers.ts';
 import type { Store } from '../../store/store.ts';
 import { permissionsWithin } from '../../store/words.ts';
+import { userName } from '../../system/process/user.ts';
 import {
   type Access,
   type ApiEnv,
@@ -226,8 +227,7 @@ function callerOf({ name, permission }: HashedToken): Caller {
 }
 
 function ownCaller(): Known {
-  const name = `user ${process.geteuid?.()}`;
-  return { name, permission: 'manage', cookie: null, isOwner: true, isAmbient: true, expiresAt: null };
+  return { name: userName(), permission: 'manage', cookie: null, isOwner: true, isAmbient: true, expiresAt: null };
 }
 
 async function findToken(state: AccessState, text: string): Promise<HashedToken | null> {

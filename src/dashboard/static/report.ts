@@ -3,7 +3,7 @@ import type { JsonValue } from '../../queue/api.ts';
 import { type readJob, readListedJob } from '../../queue/read/jobs.ts';
 import type { troubleRecord, verdictRecord } from '../../report/model/verdict.ts';
 import { toldPlainly } from '../../store/describe-failure.ts';
-import { jobStates } from '../../store/words.ts';
+import { isFailure, jobStates, type Outcome } from '../../store/words.ts';
 import { formatBytes, UNKNOWN } from '../../system/base/format.ts';
 import { type JsonOf, LEFT_OUT } from '../../system/base/record.ts';
 import { escapeHtml } from '../../system/base/text.ts';
@@ -305,7 +305,7 @@ function runsWithDetails(runs: readonly Run[], told: readonly (number | null)[])
 }
 
 function isFailed({ outcome }: Run): boolean {
-  return outcome !== null && outcome !== 'running' && outcome !== 'succeeded' && outcome !== 'released';
+  return outcome !== null && isFailure(outcome as Outcome);
 }
 
 /** Leaves out the oldest runs, with their details, until the report fits. */

@@ -48,6 +48,8 @@ export function concludeEnd(facts: EndFacts, cause: string | null): Pick<RunEnd,
   if (termination.cause === 'timeout') return { outcome: 'timed-out', reason: describeTimeout(facts) };
   if (termination.cause === 'stop')
     return failed(`stopped because the runner was stopped (Ctrl-C or kill), ${describeTermination(facts)}`);
+  if (termination.cause === 'asked' && !hasEndedItself(facts))
+    return { outcome: 'stopped', reason: describeStop(termination.stoppedBy, facts) };
   const excess = termination.cause === 'memory' ? (memory?.excess() ?? null) : null;
   if (excess !== null) return failed(describeMemory(excess, facts));
   if (startFailure !== null) return { outcome: 'not-started', reason: startFailure };
@@ -58,6 +60,22 @@ export function concludeEnd(facts: EndFacts, cause: string | null): Pick<RunEnd,
   if (outcome === 'succeeded') return { outcome, reason: null };
   const said = words.sentence || describeExit(exitCode, joinWarnings(describeScriptError(facts.result), cause));
   return { outcome, reason: said };
+}
+
+/** Whether a Node script had written down its end before the signal came that was to stop it. */
+function hasEndedItself({ termination, exit, result }: EndFacts): boolean {
+  return result !== null && !termination.killed && exit?.signal === 'SIGTERM';
+}
+
+/** "stopped by ada after 12s, ended with SIGTERM" */
+function describeStop(by: string | null, facts: EndFacts): string {
+  return `${describeStoppedBy(by, facts.durationMs)}, ${describeTermination(facts)}`;
+}
+
+/** "stopped by ada after 12s" */
+export function describeStoppedBy(by: string | null, durationMs: number | null): string {
+  const after = durationMs === null ? '' : ` after ${duration(durationMs)}`;
+  return `stopped by ${by === null ? 'somebody' : printableLine(by)}${after}`;
 }
 
 /** A handler whose process lives on has ended well if it says so, and nothing else has ended it. */

@@ -53,6 +53,8 @@ export interface RunRequest extends RunFacts {
   readonly kill?: AbortSignal;
   /** Called when the child has its process, and again if it had to be started a second time. */
   readonly onStarted?: (pid: number) => void;
+  /** Called once the process is watched, with a function that stops the run in somebody's name. */
+  readonly onWatched?: (stop: (by: string) => void) => void;
   /** Called at every sample with the highest memory seen so far. */
   readonly onSample?: (peakRssBytes: number) => void;
   /** How long a Node script may make no progress before its first line. Default: 30 s. */

@@ -323,7 +323,7 @@ class WarmRunner {
 
 /** In a series of runs, only the last one can have been ended, or have lasted long enough to be sampled. */
 function unwatched({ termination }: Watched): Watched {
-  const settled = { ...termination, cause: null, killed: false };
+  const settled = { ...termination, cause: null, stoppedBy: null, killed: false };
   return { termination: settled, sampled: unmeasured, memory: null, droppedBytes: 0 };
 }
 

@@ -286,16 +286,18 @@ function weigh(rssBytes: number, pids: readonly number[], leastBytes: number): n
 /** Time that a script has between SIGTERM and SIGKILL. */
 export const GRACE_MS = 10_000;
 
-/** Why a run is ended before it ends by itself. */
-export type Cause = 'timeout' | 'stop' | 'memory' | 'hung';
+/** Why a run is ended before it ends by itself. `stop`: its runner stops; `asked`: somebody wants the end of this run. */
+export type Cause = 'timeout' | 'stop' | 'asked' | 'memory' | 'hung';
 
 export interface Termination {
   /** Null while nothing has asked for its end. */
   readonly cause: Cause | null;
+  /** Who has asked for its end; null: it has another cause. */
+  readonly stoppedBy: string | null;
   /** Whether SIGTERM did not suffice. */
   readonly killed: boolean;
-  /** Only the first cause counts. */
-  terminate(cause: Cause): void;
+  /** Only the first cause counts, and none once it is settled. */
+  terminate(cause: Cause, stoppedBy?: string): void;
   /** Call it when the run's process has ended. */
   settle(): void;
 }
@@ -305,7 +307,8 @@ export interface Termination {
  * A hanging process cannot react, so it gets SIGKILL at once.
  */
 export function watchLimits(pid: number, limits: RunRequest): Termination {
-  const state = { cause: null as Cause | null, killed: false, terminate, settle };
+  const state = { cause: null as Cause | null, stoppedBy: null as string | null, killed: false, terminate, settle };
+  let isSettled = false;
   let asked: NodeJS.Immediate | undefined;
   let graceTimer: NodeJS.Timeout | undefined;
   const timeoutTimer = setTimeout(() => terminate('timeout'), limits.timeoutMs);
@@ -314,15 +317,16 @@ export function watchLimits(pid: number, limits: RunRequest): Termination {
   else limits.stop.addEventListener('abort', onStop, { once: true });
   const onKill = (): void => signalGroup(pid, 'SIGKILL');
   limits.kill?.addEventListener('abort', onKill, { once: true });
+  limits.onWatched?.((by) => terminate('asked', by));
 
   // A runner that stood still (SIGSTOP, a locked log) sees its timers first, and only then that the process ended
   // before them. Such an end was not caused by the runner.
-  function terminate(cause: Cause): void {
-    asked ??= setImmediate(() => begin(cause));
+  function terminate(cause: Cause, stoppedBy: string | null = null): void {
+    if (!isSettled) asked ??= setImmediate(() => begin(cause, stoppedBy));
   }
-  function begin(cause: Cause): void {
+  function begin(cause: Cause, stoppedBy: string | null): void {
     if (!isThere(pid)) return;
-    state.cause = cause;
+    Object.assign(state, { cause, stoppedBy });
     signalGroup(pid, cause === 'hung' ? 'SIGKILL' : 'SIGTERM');
     graceTimer = setTimeout(() => {
       state.killed = true;
@@ -330,6 +334,7 @@ export function watchLimits(pid: number, limits: RunRequest): Termination {
     }, limits.graceMs);
   }
   function settle(): void {
+    isSettled = true;
     clearImmediate(asked);
     clearTimeout(timeoutTimer);
     clearTimeout(graceTimer);

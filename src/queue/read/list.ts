@@ -206,6 +206,7 @@ function toTotals(name: string, rows: readonly JobTotalRow[]): JobTotals {
     timedOut: sum('timed-out'),
     crashed: sum('crashed'),
     released: sum('released'),
+    stopped: sum('stopped'),
     leasesExpired: sum('job-lease-expired'),
     buried: sum('job-buried'),
     kicked: sum('job-kicked'),

@@ -65,6 +65,7 @@ const JITTER = 0.25;
  */
 export function decideRetry(policy: RetryPolicy, ended: EndedTry, random = Math.random): RetryDecision {
   if (ended.outcome === 'succeeded') return { state: 'finished' };
+  if (ended.outcome === 'stopped') return { state: 'cancelled' };
   if (ended.outcome === 'crashed' && policy.onCrash === 'skip') return { state: 'cancelled' };
   if (!ended.isRetryable || ended.attempt >= allowedTries(policy, ended)) return { state: 'failed' };
   const runAt = ended.at + delayMs(policy, ended.attempt, random);

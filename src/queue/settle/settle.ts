@@ -337,7 +337,8 @@ interface Decided {
 
 function decide(job: JobHead, run: RunToSettle, at: number): Decided {
   const { end, result, isRetryable } = run;
-  const asked = run.decision ?? (end.outcome === 'released' ? atOnce : null);
+  const isStopped = end.outcome === 'stopped';
+  const asked = isStopped ? null : (run.decision ?? (end.outcome === 'released' ? atOnce : null));
   if (end.outcome === 'succeeded') {
     return { transition: { kind: 'finish', set: { result } }, decision: { state: 'finished' } };
   }

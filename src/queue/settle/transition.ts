@@ -41,14 +41,19 @@ export type Transition = {
       /** Whether the last claim does not count as a try. */
       readonly forgetTry: boolean;
     }
-  | { readonly kind: 'finish' | 'bury' | 'cancel' | 'kick' }
+  | {
+      readonly kind: 'cancel';
+      /** True: only its try was stopped, or has crashed. */
+      readonly isSpent?: boolean;
+    }
+  | { readonly kind: 'finish' | 'bury' | 'kick' }
 );
 
 /** Converts a decision to the job's transition. */
 export function toTransition(decision: RetryDecision): Transition {
   if (decision.state === 'retrying') return { kind: 'retry', runAt: decision.runAt, isTry: true };
   if (decision.state === 'finished') return { kind: 'finish', set: { result: null } };
-  return decision.state === 'cancelled' ? { kind: 'cancel' } : { kind: 'fail', isSpent: true };
+  return { kind: decision.state === 'cancelled' ? 'cancel' : 'fail', isSpent: true };
 }
 
 /** A job and its transition. Most jobs have no children; the holder of a claim knows it, which saves looking for them. */
@@ -90,16 +95,16 @@ export async function moveJob(session: StoreSession, move: JobMove, facts: MoveF
   if (kind === 'finish') return await finish(session, moving);
   if (kind === 'retry') return await retry(session, moving, move.transition);
   if (kind === 'kick' || kind === 'requeue') return await revive(session, moving, move.transition);
-  const isSpent = kind === 'fail' && move.transition.isSpent === true;
+  const isSpent = (kind === 'fail' || kind === 'cancel') && move.transition.isSpent === true;
   // Only a rule in plain words gives a job its time whatever its outcome; Bedrock's rules apply after a finish.
   const repeats = isSpent && isRepeating(move.job) && isPlainRule(move.job.repeat as string);
   const planned = repeats ? await planRepeat(move.job, move.at, facts.missedCap) : null;
   if (planned === null || 'problem' in planned) return await giveUp(session, moving, kind);
-  // The try has failed for good; the job goes on at its next time.
+  // The try has failed for good, or was stopped; the job goes on at its next time.
   await change(session, moving, toNext(planned));
   await cancelChildren(session, move.job.id, move.at);
   await session.jobs.markReported(move.job.id);
-  return 'failed';
+  return kind === 'cancel' ? 'cancelled' : 'failed';
 }
 
 /** For a short run, `attempts` and `started_at` are written to the row only now. */

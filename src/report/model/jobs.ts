@@ -103,6 +103,7 @@ export const jobTotalsRecord = record('JobTotals', {
   timedOut: shown.integer,
   crashed: shown.integer,
   released: shown.integer,
+  stopped: shown.integer,
   leasesExpired: shown.integer,
   buried: shown.integer,
   kicked: shown.integer,

@@ -264,6 +264,7 @@ const happenings = {
   timedOut: 'timed out',
   crashed: 'crashed',
   released: 'released',
+  stopped: 'stopped',
   leasesExpired: 'leases expired',
   buried: 'buried',
   kicked: 'kicked',

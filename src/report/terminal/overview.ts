@@ -254,6 +254,7 @@ function renderTotals({ totals, scripts }: Overview, { palette, columns }: Scree
     countOf(totals.runs, 'run'),
     `${formatCount(totals.failed)} failed`,
     ...(totals.released > 0 ? [`${formatCount(totals.released)} released`] : []),
+    ...(totals.stopped > 0 ? [`${formatCount(totals.stopped)} stopped`] : []),
     `${formatRate(totals.successRate)} succeeded`,
     ...(warned > 0 ? [`${countOf(warned, 'script')} with a warning`] : []),
     `${formatDuration(totals.totalDurationMs)} in total`,

@@ -32,7 +32,7 @@ export async function runsToCsv(runs: readonly RunRecord[]): Promise<string> {
 }
 
 const scriptTitles =
-  'script tier presence runs succeeded failed released successRate p50DurationMs p95DurationMs ' +
+  'script tier presence runs succeeded failed released stopped successRate p50DurationMs p95DurationMs ' +
   'maxDurationMs cpuMs maxRssBytes lastRunId lastOutcome lastStartedAt lastError lastWarning';
 
 const runTitles =

@@ -258,6 +258,7 @@ const eventWords: Readonly<Record<ActivityEvent, string>> = {
   'lock-lost': 'lock lost',
   'run-started': 'started',
   'run-orphaned': 'runs on without its worker',
+  'run-stop-requested': 'stop asked for',
   'job-queued': 'queued',
   'job-paused': 'waits for its children',
   'job-finished': 'finished',

@@ -4,6 +4,7 @@ import type { Statements } from '../shared/sql/statements.ts';
 import { tables } from '../tables.ts';
 import type { StoredEvent } from '../words.ts';
 import { LateRows } from './counted.ts';
+import type { RunRef } from './runs.ts';
 
 export interface NewEvent {
   readonly at: number;
@@ -19,6 +20,15 @@ export interface NewEvent {
 export function eventsOf(db: Statements) {
   return {
     record: (events: readonly NewEvent[]) => recordEvents(db, events),
+    /** Who has asked first for the end of the run; null: nobody. The job's number is never another one's. */
+    whoStops: async ({ runId, jobId }: RunRef) =>
+      (
+        await db.first<{ actor: string | null }>(
+          `select actor from events where job_id = ? and run_id = ? and event = 'run-stop-requested'
+           order by id limit 1`,
+          [jobId, runId],
+        )
+      )?.actor ?? null,
     /** When the newest worker, job or event was recorded, the latest of them; null: the log is empty. */
     newestAt: async () =>
       (

@@ -51,6 +51,12 @@ export interface StartedRunRow {
   readonly maxRssBytes: number | null;
 }
 
+export interface NumberedRun extends Pick<StartedRunRow, 'id' | 'jobId' | 'script'> {
+  /** Null: a caller that is no worker of the runner has it. */
+  readonly workerId: number | null;
+  readonly outcome: Outcome;
+}
+
 /** A run that has succeeded and has no row yet, of a job that was claimed and not noted as begun. */
 export interface FinishedClaim extends Omit<RunEnding, 'runId' | 'leftJob' | 'spoolId'> {
   readonly key: string;
@@ -300,6 +306,13 @@ function tries(db: Statements) {
 /** Which of many there are. */
 function found(db: Statements) {
   return {
+    /** The run of this number; null: there is none. */
+    byNumber: async (id: number) =>
+      (await db.first<NumberedRun>(
+        `select runs.id, job_id as "jobId", worker_id as "workerId", scripts.name as script, outcome
+         from runs join scripts on scripts.id = script_id where runs.id = ?`,
+        [id],
+      )) ?? null,
     /** Names of the files in the output folder that runs have. */
     outputFiles: async () => {
       const rows = await db.all<{ output_file: string }>('select output_file from runs where output_file is not null');

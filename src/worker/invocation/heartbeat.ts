@@ -28,6 +28,7 @@ export function startHeartbeat(
   { leaseMs = LEASE_MS, beatMs = BEAT_MS }: Beating = {},
 ) {
   const workers = new Set<number>();
+  const { atBeats, lookAll } = createLooks();
   let renewed = readClocks();
   let isLost = false;
   let timer: NodeJS.Timeout | undefined;
@@ -54,6 +55,7 @@ export function startHeartbeat(
     // A failure is retried at the next beat: only a success in time counts.
     await Promise.allSettled([store.fleet?.followClock()]);
     await Promise.allSettled([...workers].map(renew));
+    lookAll();
     mayStart();
     schedule();
   };
@@ -94,9 +96,25 @@ export function startHeartbeat(
       note(isAlive, sent);
       return isAlive;
     },
+    /** Calls back at each beat, until the returned function is called. */
+    atBeats,
     stop: (): void => {
       workers.clear();
       clearTimeout(timer);
+    },
+  };
+}
+
+/** What is to be looked at from time to time. */
+function createLooks() {
+  const looks = new Set<() => void>();
+  return {
+    lookAll: (): void => {
+      for (const look of looks) look();
+    },
+    atBeats: (look: () => void): (() => void) => {
+      looks.add(look);
+      return () => void looks.delete(look);
     },
   };
 }

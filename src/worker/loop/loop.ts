@@ -8,7 +8,7 @@ import type { Runner } from '../../settings/settings.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { Invocation, StopRequest } from '../invocation/invocation.ts';
-import type { RunProgress } from './recorder.ts';
+import type { RunProgress, WhoStops } from './recorder.ts';
 
 /** Takes jobs and runs them one after the other: scripts of a pass, or jobs of the queue. */
 export interface Executor<Turn> {
@@ -122,19 +122,46 @@ const RECORD_AFTER_MS = 100;
 /** How old the last recorded memory of a run may be if it dies with its runner, in milliseconds. */
 const REPEAT_MS = 10_000;
 
-/** Records the process of a run, for the report and for the recovery of a run without its runner. */
+/** How often it is looked whether somebody wants the end of a run, in milliseconds; in a fleet at each sign of life. */
+const STOP_LOOK_MS = 1_000;
+
+function everySecond(look: () => void): () => void {
+  const timer = setInterval(look, STOP_LOOK_MS);
+  return () => clearInterval(timer);
+}
+
+/**
+ * Records the process of a run, for the report and for the recovery of a run without its runner. From then on it stops
+ * the run once somebody asks for that.
+ */
 export function createProgressReport(
-  write: (progress: RunProgress) => Promise<void>,
+  { heartbeat }: Pick<Invocation, 'heartbeat'>,
+  write: (progress: RunProgress) => Promise<WhoStops | null>,
   onFailure: (error: unknown) => void,
 ) {
+  const repeat = heartbeat?.atBeats ?? everySecond;
   let timer: NodeJS.Timeout | undefined;
+  let stop: ((by: string) => void) | null = null;
+  let stopLooking: (() => void) | null = null;
   let recorded: Promise<unknown> = Promise.resolve();
   let maxRssBytes: number | null = null;
   let written: number | null = null;
   const record = (pid: number, startTicks: number | null): void => {
     written = maxRssBytes;
     // This promise is not awaited before the script ends: until then, an unhandled rejection would end the runner.
-    recorded = recorded.then(() => write({ pid, startTicks, maxRssBytes })).catch(onFailure);
+    recorded = recorded
+      .then(() => write({ pid, startTicks, maxRssBytes }))
+      .then((whoStops) => {
+        if (whoStops !== null && stop !== null) stopLooking ??= repeat(() => look(whoStops));
+      })
+      .catch(onFailure);
+  };
+  const look = async (whoStops: WhoStops): Promise<void> => {
+    // The next look makes up for a failed one.
+    const by = await whoStops().catch(() => null);
+    if (by === null) return;
+    stopLooking?.();
+    stop?.(by);
   };
   return {
     start: (pid: number): void => {
@@ -146,6 +173,10 @@ export function createProgressReport(
         timer = setInterval(() => written !== maxRssBytes && record(pid, startTicks), REPEAT_MS);
       }, RECORD_AFTER_MS);
     },
+    /** Takes what ends the run in somebody's name. */
+    watch: (stopRun: (by: string) => void): void => {
+      stop = stopRun;
+    },
     /** Takes the highest memory of the run so far. */
     sample: (bytes: number): void => {
       maxRssBytes = bytes;
@@ -153,6 +184,8 @@ export function createProgressReport(
     /** Await it once the run has ended. */
     settle: async (): Promise<void> => {
       clearTimeout(timer);
+      stop = null;
+      stopLooking?.();
       await recorded;
     },
   };

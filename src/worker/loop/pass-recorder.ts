@@ -3,7 +3,7 @@ import type { NotifyDurable } from '../../store/sqlite/session.ts';
 import type { NewWorker } from '../../store/statements/workers.ts';
 import type { Invocation } from '../invocation/invocation.ts';
 import { reportStoreFailure } from '../invocation/with-store.ts';
-import type { EndedRun, PassJob, RunProgress } from './recorder.ts';
+import type { EndedRun, PassJob, RunProgress, WhoStops } from './recorder.ts';
 import type { KnownHistory, ScriptRecorder, ScriptRun, ScriptTurn } from './script-recorder.ts';
 import type { SpoolRecorder } from './spool-recorder.ts';
 
@@ -121,12 +121,12 @@ export class PassRecorder {
     return this.#attempt(begin, this.#pass.isShared ? async () => null : begin);
   }
 
-  /** Call it once the run has lasted a moment: from then on others see it. */
-  async recordProgress(run: ScriptRun, startedAt: number, progress: RunProgress): Promise<void> {
-    const record = (place: Place): Promise<void> => place.recordProgress(run, startedAt, progress);
+  /** Call it once the run has lasted a moment: from then on others see it, and may stop it. */
+  async recordProgress(run: ScriptRun, startedAt: number, progress: RunProgress): Promise<WhoStops | null> {
+    const record = (place: Place): Promise<WhoStops | null> => place.recordProgress(run, startedAt, progress);
     if (!this.#pass.isShared) return await this.#attempt(record);
     // The run goes on, and its end contains everything: a server may be back by then.
-    await record(await this.#current).catch(() => {});
+    return await record(await this.#current).catch(() => null);
   }
 
   /**

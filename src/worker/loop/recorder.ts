@@ -83,6 +83,9 @@ export interface RunProgress {
   readonly maxRssBytes: number | null;
 }
 
+/** Looks for somebody who wants the end of a run; null: nobody does. */
+export type WhoStops = () => Promise<string | null>;
+
 /** The facts of a run's beginning, wherever it is recorded. */
 export function startOf(run: ClaimedRun, startedAt: number): Omit<RunStart, 'jobId' | 'workerId' | 'key'> {
   const { name, contentHash, attempt, dueAt, timeoutMs } = run;
@@ -196,11 +199,14 @@ export abstract class LogRecorder<Run extends ClaimedRun, Wanted> {
     if (runs.length > 0) await this.write((session) => releaseClaims(session, runs.map(claimOf), at));
   }
 
-  /** Call it once the run has lasted a moment: from then on others see it. */
-  async recordProgress(run: Run, startedAt: number, progress: RunProgress): Promise<void> {
+  /** Call it once the run has lasted a moment: from then on others see it, and may stop it. */
+  async recordProgress(run: Run, startedAt: number, progress: RunProgress): Promise<WhoStops | null> {
+    const { events, runs } = this.recording.store;
+    const begun = this.#rows.get(run);
+    if (begun === undefined) await this.recordBeginning(run, startedAt, progress);
+    else await runs.progress({ runId: begun, jobId: claimOf(run).id }, progress);
     const runId = this.#rows.get(run);
-    if (runId === undefined) await this.recordBeginning(run, startedAt, progress);
-    else await this.recording.store.runs.progress({ runId, jobId: claimOf(run).id }, progress);
+    return runId === undefined ? null : () => events.whoStops({ runId, jobId: claimOf(run).id });
   }
 
   /** @returns false: the claim was lost meanwhile, or `mayBegin` has refused it */

@@ -202,16 +202,19 @@ async function executeHandler(
   let lasting = calls[0] as Call;
   let startedAt = lasting.job.startedAt;
   const progress = createProgressReport(
+    call,
     async (seen) => {
       await onLasting?.(begun);
-      await recorder.recordProgress(lasting.run, startedAt, seen);
+      const whoStops = await recorder.recordProgress(lasting.run, startedAt, seen);
       heartbeat.guard(lasting.run.claim, runStop.end);
+      return whoStops;
     },
     (error) => call.events.emit('warning', `the process of ${lasting.run.name} could not be recorded: ${error}`),
   );
   const requests = calls.map((each, index) =>
     requestOf(executor, each, {
       stop,
+      onWatched: progress.watch,
       onSample: progress.sample,
       onStarted: (pid) => {
         if (index > 0) startedAt = call.runner.now();
@@ -244,7 +247,7 @@ async function executeHandler(
 function requestOf(
   { call, recorder }: HandlerEquipment,
   { run: { key, claim, script, timeoutMs }, job }: Call,
-  told: Pick<HandlerRequest, 'stop' | 'onStarted' | 'onSample'>,
+  told: Pick<HandlerRequest, 'stop' | 'onStarted' | 'onWatched' | 'onSample'>,
 ): HandlerRequest {
   return {
     ...job,

@@ -140,6 +140,7 @@ async function execute<End>(
 ): Promise<End> {
   const { recorder, events } = pass;
   const progress = createProgressReport(
+    pass,
     (seen) => recorder.recordProgress(run, startedAt, seen),
     (error) => events.emit('warning', `the process of ${run.name} could not be recorded: ${error}`),
   );
@@ -149,6 +150,7 @@ async function execute<End>(
       progress.start(pid);
       onStarted();
     },
+    onWatched: progress.watch,
     onSample: progress.sample,
   };
   return await start(request).finally(() => progress.settle());

@@ -92,7 +92,10 @@ export class SpoolRecorder {
     return startedAt;
   }
 
-  async recordProgress(): Promise<void> {}
+  /** Nobody sees the run, and nobody can stop it. */
+  async recordProgress(): Promise<null> {
+    return null;
+  }
 
   onDurable(notify: NotifyDurable): void {
     notify(null);

@@ -9,7 +9,13 @@ import { describeScriptError, fieldsOf, readNodeWords } from '../../execution/re
 import { keepOutput } from '../../execution/result/output.ts';
 import { readCounts, readProbeResult } from '../../execution/result/report.ts';
 import { endUnmeasured, type KeptOutput, measureBySelf, noOutput, type RunEnd } from '../../execution/result/result.ts';
-import { describeCrash, describeExit, describeOverdue, judgeExit } from '../../execution/result/wording.ts';
+import {
+  describeCrash,
+  describeExit,
+  describeOverdue,
+  describeStoppedBy,
+  judgeExit,
+} from '../../execution/result/wording.ts';
 import { heldOutputOf, ifPossible, runFilesOf } from '../../execution/run-files.ts';
 import type { Masker } from '../../execution/secrets.ts';
 import { type LedgerEntry, readLedgers } from '../../execution/warm/files.ts';
@@ -228,6 +234,8 @@ export interface LostRunRequest {
   /** "pid 4711 on web3" */
   readonly runner: string;
   readonly timeoutMs: number;
+  /** Who wants its end; null or absent: nobody. */
+  readonly stoppedBy?: string | null;
   readonly graceMs: number;
   readonly maxOutputBytes: number;
   readonly masker: Masker;
@@ -241,19 +249,22 @@ const POLL_MS = 20;
 
 /**
  * Determines the true end of a run whose runner died: the end that its script recorded itself, otherwise a crash. A
- * script that still runs is left alone until its time limit, and then ended as its runner would have done.
+ * script that still runs is left alone until its time limit or until somebody stops it, and then ended as its runner
+ * would have done.
  *
  * @returns null while it runs
  */
 export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null> {
   const identity = identifyLost(request);
   const liveness = identity === null ? 'dead' : checkLiveness(identity);
-  if (liveness !== 'dead' && !isOverdue(request, identity)) return null;
   // A process of another host can only be waited for, and so can one that only the log assigns to the run.
   const isTerminated = identity !== null && liveness === 'alive' && isOfLost(request, identity);
+  const isStopped = isTerminated && (request.stoppedBy ?? null) !== null;
+  if (liveness !== 'dead' && !isStopped && !isOverdue(request, identity)) return null;
   if (isTerminated) await terminate(identity, request.graceMs);
   const files = runFilesOf(request.state, request.key);
   const output = await keepLostOutput(files.output, request);
+  if (isStopped) return endStopped(request, output);
   if (isTerminated) return endOverdue(request, output);
   const result = readProbeResult(files.result, request.masker);
   const end = result === null ? endCrashed(request, output) : endBySelf(request, result, output);
@@ -329,11 +340,26 @@ function elapsedMs(from: number, to: number): number | null {
 }
 
 function endOverdue(request: LostRunRequest, output: KeptOutput): RunEnd {
-  const { now, startedAt, runner } = request;
-  const reason = describeOverdue(runner);
+  return endTerminated(request, output, { outcome: 'timed-out', reason: describeOverdue(request.runner) });
+}
+
+function endStopped(request: LostRunRequest, output: KeptOutput): RunEnd {
+  const { stoppedBy = null, startedAt, now, runner } = request;
+  const told = describeStoppedBy(stoppedBy, elapsedMs(startedAt, now));
+  const reason = `${told}; its runner (${runner}) had died before`;
+  return endTerminated(request, output, { outcome: 'stopped', reason });
+}
+
+function endTerminated(
+  { now, startedAt, lastSeenRssBytes }: LostRunRequest,
+  output: KeptOutput,
+  judged: Pick<RunEnd, 'outcome' | 'reason'>,
+): RunEnd {
   const durationMs = elapsedMs(startedAt, now);
-  const end = endUnmeasured({ outcome: 'timed-out', finishedAt: now, durationMs, reason, output });
-  return { ...end, ...lastSeenMemory(request.lastSeenRssBytes) };
+  return {
+    ...endUnmeasured({ ...judged, finishedAt: now, durationMs, output }),
+    ...lastSeenMemory(lastSeenRssBytes),
+  };
 }
 
 function endCrashed(request: LostRunRequest, output: KeptOutput): RunEnd {

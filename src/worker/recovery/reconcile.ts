@@ -81,7 +81,7 @@ export async function reconcile(reconciler: Reconciler, store: Store, at: number
   const rescued = await rescueRuns(store, lost, rescue, async (run) =>
     isElsewhere(run.claim.worker)
       ? endElsewhere(run.claim, at)
-      : await endRun(reconciler, describeLost(run, state), at),
+      : await endRun(reconciler, { ...describeLost(run, state), stoppedBy: await whoStops(store, run) }, at),
   );
   await recordOrphans(store, reconciler, rescued.alive, at);
   if (store.fleet !== null) await keepOrphans(store, rescued.alive);
@@ -117,6 +117,11 @@ async function keepOrphans(store: Store, alive: readonly LostRun[]): Promise<voi
     const untilMs = start.startedAt + (start.timeoutMs ?? timeoutOf(start.script)) + GRACE_MS + LEASE_MS;
     await store.workers.extendLease(claim.worker.id, untilMs);
   }
+}
+
+/** Who wants the end of a run that goes on without its runner; null: nobody. */
+async function whoStops({ events }: Store, { claim: { run } }: LostRun): Promise<string | null> {
+  return run === null ? null : await events.whoStops({ runId: run.id, jobId: run.jobId });
 }
 
 /** The facts about a lost run, wherever it began. */
@@ -155,7 +160,11 @@ function timeoutOf(script: string): number {
   return defaultTimeoutMs(script.split('/', 1)[0] as string);
 }
 
-async function endRun({ root, settings }: Reconciler, lost: Lost, now: number): Promise<LostEnd | null> {
+async function endRun(
+  { root, settings }: Reconciler,
+  lost: Lost & Pick<LostRunRequest, 'stoppedBy'>,
+  now: number,
+): Promise<LostEnd | null> {
   const end = await endLostRun({
     ...lost,
     root,

@@ -228,6 +228,7 @@ test('the queue, as it is worked off', async () => {
       succeeded: 1234,
       failed: 1,
       released: 2,
+      stopped: 0,
       running: ['queue/mail/welcome', 'queue/日本語の名前のハンドラー'],
       elapsedMs: 65_000,
     };

@@ -7,7 +7,7 @@ import { HOUR_MS, openTestQueue, START, type TestQueue } from '../../support/que
 import { explainQueries } from '../../support/store.ts';
 
 const none = {
-  ...{ added: 0, runs: 0, succeeded: 0, failed: 0, timedOut: 0, crashed: 0, released: 0 },
+  ...{ added: 0, runs: 0, succeeded: 0, failed: 0, timedOut: 0, crashed: 0, released: 0, stopped: 0 },
   ...{ leasesExpired: 0, buried: 0, kicked: 0 },
 };
 
@@ -103,7 +103,7 @@ test('runner jobs --totals tells it as a table and as JSON', async () => {
   await inRoot(root, 'hourly');
   await inRoot(root, 'job', '1', '2', 'delete');
   expect((await inRoot(root, 'jobs', '--totals')).stdout).toBe(
-    'name          added  runs  succeeded  failed  timed out  crashed  released  leases expired  buried  kicked\n' +
+    'name          added  runs  succeeded  failed  timed out  crashed  released  stopped  leases expired  buried  kicked\n' +
       'export            1     1          1       0          0        0         0               0       0       0\n' +
       'mail/welcome      1     1          1       0          0        0         0               0       0       0\n',
   );

@@ -48,7 +48,7 @@ test('a job that fails before its first try counts as failed, opens an incident 
   changeLog(root, `insert into jobs (name, repeat) values ('noop', 'nonsense')`);
   changeLog(root, `insert into jobs (name, parent_id) values ('noop', 99)`);
   const { status, stdout, stderr } = work(root, '--json');
-  expect([status, JSON.parse(stdout)]).toEqual([1, { succeeded: 1, failed: 2, released: 0, skipped: null }]);
+  expect([status, JSON.parse(stdout)]).toEqual([1, { succeeded: 1, failed: 2, released: 0, stopped: 0, skipped: null }]);
   expect(stderr).toContain('The repeat rule "nonsense" is wrong');
   expect(stderr).toContain('its parent, job 99, does not exist');
   expect(queryLog(root, 'select subject, code from incidents')).toEqual(
@@ -65,7 +65,7 @@ test('with --json it tells at its end how its runs have ended', async () => {
   for (const name of ['noop', 'noop', 'fails', 'busy']) await addJob(root, name);
   const { status, stdout } = work(root, '--json');
   expect(status).toBe(1);
-  expect(JSON.parse(stdout)).toEqual({ succeeded: 2, failed: 1, released: 1, skipped: null });
+  expect(JSON.parse(stdout)).toEqual({ succeeded: 2, failed: 1, released: 1, stopped: 0, skipped: null });
   await addJob(root, 'waits');
   const other = startWaiting(root);
   await untilRuns(root);
@@ -94,7 +94,7 @@ testOfSqlite('with --json, a run whose end the log refuses has failed', async ()
       begin insert into hosts (id) values (null); end`,
   );
   const { status, stdout, stderr } = work(root, '--json');
-  expect(JSON.parse(stdout)).toEqual({ succeeded: 2, failed: 1, released: 0, skipped: null });
+  expect(JSON.parse(stdout)).toEqual({ succeeded: 2, failed: 1, released: 0, stopped: 0, skipped: null });
   expect(status).toBe(1);
   expect(stderr).toContain('its end could not be recorded: ');
   expect([1, 2, 3].map((id) => stateOf(root, id))).toEqual(['finished', 'failed', 'finished']);

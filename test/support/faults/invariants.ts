@@ -318,7 +318,7 @@ function statesAfter(job: LoggedJob, state: JobState, { event, run_id }: Told): 
   if (to === 'same') return [state];
   const repeats =
     run_id !== null &&
-    ((event === 'job-finished' && job.repeat !== null) || (event === 'job-failed' && repeatsAfterFailure(job)));
+    ((event === 'job-finished' && job.repeat !== null) || (/failed|cancelled/.test(event) && repeatsAfterFailure(job)));
   return repeats ? [...to, 'queued'] : to;
 }
 
@@ -380,7 +380,7 @@ export function findViolations(
   root: string,
   { isSettled = true, hasClockMoved = false, isPruned = false, mayOverlap = false }: Circumstances = {},
 ): string[] {
-  const log = readLog(root);
+  const log = readTransitions(root);
   const processes = listRunProcesses(root);
   const evidence = readEvidence(root);
   const ofState = isSettled ? checkSettled(root, log, processes) : [];
@@ -398,6 +398,12 @@ export function findViolations(
     ...(isPruned ? [] : [...checkActivity(log), ...checkEvidence(evidence, log)]),
     ...ofState,
   ];
+}
+
+/** That somebody has asked for the end of a run changes nothing yet. */
+function readTransitions(root: string): LogContent | null {
+  const log = readLog(root);
+  return log && { ...log, activity: log.activity.filter(({ event }) => event !== 'run-stop-requested') };
 }
 
 function checkSettled(

@@ -83,7 +83,7 @@ test('the overview has every key of docs/json.md', async () => {
     since: '2026-11-03T13:05:00.000Z',
     until: '2026-11-03T14:05:00.000Z',
     running: [{ script: 'daily/lost', liveness: 'dead', pid: NO_SUCH_PID, attempt: 1, maxRssBytes: null }],
-    totals: { runs: 2, succeeded: 1, failed: 0, released: 0, successRate: 1, durationMs: 100, cpuMs: 50 },
+    totals: { runs: 2, succeeded: 1, failed: 0, released: 0, stopped: 0, successRate: 1, durationMs: 100, cpuMs: 50 },
   });
   const { tiers, scripts } = json as Record<'tiers' | 'scripts', Record<string, unknown>[]>;
   expect(tiers[0]).toEqual({
@@ -117,6 +117,7 @@ test('the overview has every key of docs/json.md', async () => {
     succeeded: 1,
     failed: 0,
     released: 0,
+    stopped: 0,
     successRate: 1,
     p50DurationMs: 100,
     p95DurationMs: 100,

@@ -106,7 +106,7 @@ test('outcomes are named one by one, and a slip is pointed out', () => {
   expect(parseOutcomes('failed, timed-out')).toEqual(['failed', 'timed-out']);
   expect(() => parseOutcomes('faild')).toThrow('found "faild"; did you mean failed?');
   expect(() => parseOutcomes('')).toThrow(
-    '--outcome must be one of succeeded, failed, timed-out, killed, crashed, not-started, released, running',
+    '--outcome must be one of succeeded, failed, timed-out, killed, crashed, not-started, released, stopped, running',
   );
 });
 

@@ -20,7 +20,8 @@ import { readLengthMs } from '../../../queue/add/values.ts';
 import { EVERYTHING, pause, pauseOf, resume } from '../../../queue/pauses.ts';
 import { incidentRecord, incidentToJson } from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
-import { findPausables, findPaused, refuseUnknownMutes } from '../../../report/names.ts';
+import { runRecord } from '../../../report/model/runs/run.ts';
+import { findPausables, findPaused, findRun, refuseUnknownMutes } from '../../../report/names.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
 import { loadSettings } from '../../../settings/load.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
@@ -29,6 +30,7 @@ import type { StoreSession } from '../../../store/store.ts';
 import { field } from '../../../system/base/record.ts';
 import { removeOutput } from '../../../system/place/state-folder.ts';
 import { checkLiveness, machineName } from '../../../system/process/identity.ts';
+import { stopRun } from '../../../worker/recovery/stop-run.ts';
 import type { LiveSite } from '../../site.ts';
 import { answer, idSchema, textSchema, timeSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
@@ -160,6 +162,14 @@ const runRoute = defineRoute('run', {
   },
 });
 
+const stopRoute = defineRoute('manage', {
+  method: 'post',
+  path: '/api/runs/{id}/stop',
+  summary: 'Stops a run, as `npx folder-runner stop` does, and does not wait for its end',
+  request: { params: z.object({ id: idSchema }) },
+  responses: { 202: jsonResponse('The run, which may still go on', schemaOf(runRecord)) },
+});
+
 /** Changes the log in the name of who asks. */
 function change<T>(c: Context<ApiEnv>, work: (session: StoreSession, at: number) => Promise<T>): Promise<T> {
   const { site, caller } = c.var;
@@ -218,6 +228,7 @@ export function addSiteChangeRoutes(api: Api): void {
     const { id } = c.req.valid('param');
     return answer(c, only(id, await change(c, (session, at) => closeIncidents(session, [id], at))));
   });
+  api.openapi(stopRoute, async (c) => answer(c, await requestStop(c, c.req.valid('param').id), 202));
   api.openapi(runRoute, async (c) => answer(c, await requestRun(c, c.req.valid('json')), 202));
 }
 
@@ -272,6 +283,15 @@ async function requestRun(
   await refuseWhileBusy(site, script.tier);
   await change(c, ({ events }, at) => events.record([{ at, event: 'run-requested', detail: script.name }]));
   return { script: script.name, pid: await startRunner(site, script.name, alert ?? true) };
+}
+
+async function requestStop(c: Context<ApiEnv>, id: number) {
+  const { site, caller } = c.var;
+  const { root, state, env } = site;
+  const load = async () => ({ root, state, settings: await loadSettings(root, env) });
+  const wish = { by: caller.name, at: site.now() };
+  await site.changes.use((shared) => shared.ask((store) => stopRun(store, id, wish, load)));
+  return runRecord.toJson(await site.read(async ({ view }) => findRun(await view(), id)));
 }
 
 async function findRunnable({ root, env }: LiveSite, name: string): Promise<Script> {

@@ -54,6 +54,7 @@ const toneOfOutcome = {
   crashed: 'bad',
   'not-started': 'bad',
   released: 'ended',
+  stopped: 'ended',
 } as const satisfies Record<Outcome, Tone>;
 
 const toneOf: Readonly<Record<string, Tone>> = {
@@ -83,7 +84,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
 
 export const runOutcomes = Object.keys(toneOfOutcome) as readonly Outcome[];
 
-/** Neither given back nor still running nor well. */
+/** Neither given back nor stopped, nor still running nor well. */
 export function isFailedRun(outcome: Outcome): boolean {
   return toneOfOutcome[outcome] === 'bad';
 }

@@ -39,6 +39,7 @@ const endings: Readonly<Record<string, string>> = {
   'timed-out': 'timed out',
   crashed: 'nobody saw it end',
   'not-started': 'did not start',
+  stopped: 'stopped',
 };
 
 /** The end of a run by its other fields: its reason may quote what the script has said. */

@@ -274,10 +274,12 @@ const counted = {
   /** All that started, the running ones included. */
   runs: shown.integer,
   succeeded: shown.integer,
-  /** All that ended in any other way, but for the released ones. */
+  /** All that ended in any other way, but for the released and the stopped ones. */
   failed: shown.integer,
   /** Those whose job was given back: they say nothing of success or failure. */
   released: shown.integer,
+  /** Those that somebody has stopped: they say nothing of it either. */
+  stopped: shown.integer,
   /** Share of successes among runs that succeeded or failed: 0 to 1. */
   successRate: shown.number.orNull,
 };
@@ -317,6 +319,7 @@ export function summarizeRuns(figures: RunFigures): Summary {
     succeeded,
     failed,
     released: countOutcome(figures, 'released'),
+    stopped: countOutcome(figures, 'stopped'),
     successRate: rate(succeeded, failed),
     p50DurationMs: toMs(nearestRank(durations, 0.5)),
     p95DurationMs: toMs(nearestRank(durations, 0.95)),
@@ -342,6 +345,7 @@ export function addUp(summaries: readonly Summary[]): Totals {
     succeeded,
     failed,
     released: sum('released') ?? 0,
+    stopped: sum('stopped') ?? 0,
     successRate: rate(succeeded, failed),
     totalDurationMs: sum('totalDurationMs'),
     totalCpuMs: sum('totalCpuMs'),

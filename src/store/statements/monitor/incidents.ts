@@ -149,7 +149,7 @@ function reading(db: Statements) {
     outcomes: (subject: string, limit: number) =>
       db.all<Pick<RunRow, 'outcome'>>(
         `select outcome from runs
-         where script_id = (select id from scripts where name = ?) and outcome not in ('running', 'released')
+         where script_id = (select id from scripts where name = ?) and outcome not in ('running', 'released', 'stopped')
          order by started_at desc limit ?`,
         [subject, limit],
       ),

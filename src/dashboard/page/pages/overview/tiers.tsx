@@ -6,6 +6,7 @@ import { Name, RunLink, Words } from '../../components/text.tsx';
 import { Countdown, Elapsed, serverNow, Time } from '../../components/time.tsx';
 import { isStatic } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
+import { StopRun } from '../../manage/stop-run.tsx';
 import { hrefOf } from '../../router.ts';
 
 type Schemas = components['schemas'];
@@ -155,6 +156,7 @@ function RunningRun(run: StatusRun) {
         <span>
           for <Elapsed since={startedAt} />
         </span>
+        {id !== null && <StopRun run={{ id, script }} />}
       </p>
       {usualDurationMs !== null && usualDurationMs > 0 && startedAt !== null && (
         <progress

@@ -6,6 +6,7 @@ import { RunOutcome, State, toneOfState, wordsOfState } from '../../components/s
 import { RunLink, ScriptLink, Sentences } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
+import { StopRun } from '../../manage/stop-run.tsx';
 import { hrefOf } from '../../router.ts';
 import { RunOutput, type ShownRun } from './run-output.tsx';
 import { cpuOf } from './runs.tsx';
@@ -13,12 +14,21 @@ import { cpuOf } from './runs.tsx';
 /** One run: how it ended, why, what it wrote, and what was unlike others. */
 export function RunPage({ item }: { readonly item: string }) {
   const asked = useQuery('/api/runs/{id}', { params: { path: { id: Number(item) } } });
-  const state = asked.data === null ? null : <RunOutcome run={asked.data} />;
   const tab = asked.data === null ? undefined : `${asked.data.script} #${item} ${wordsOfState(asked.data.outcome)}`;
   return (
-    <Page title={`Run ${item}`} tab={tab} aside={state}>
+    <Page title={`Run ${item}`} tab={tab} aside={asked.data === null ? null : <Aside run={asked.data} />}>
       <Answered asked={asked}>{(run) => <Told run={run} />}</Answered>
     </Page>
+  );
+}
+
+/** How it stands, and what can be done about it. */
+function Aside({ run }: { readonly run: ShownRun }) {
+  return (
+    <>
+      <RunOutcome run={run} />
+      {run.outcome === 'running' && <StopRun run={run} />}
+    </>
   );
 }
 

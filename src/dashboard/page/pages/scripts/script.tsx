@@ -14,6 +14,7 @@ import { Elapsed, Time, Until } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { RunNow } from '../../manage/run-now.tsx';
+import { StopRun } from '../../manage/stop-run.tsx';
 import { place } from '../../router.ts';
 import { Output } from '../runs/run-output.tsx';
 import { OutcomeChoice, Runs } from '../runs/runs.tsx';
@@ -74,7 +75,7 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
       {script.running.map(({ id, startedAt }) => (
         <Section key={id} title="Running now" aside={<Elapsed since={startedAt} />}>
           <p>
-            <RunLink id={id} />, started <Time at={startedAt} />
+            <RunLink id={id} />, started <Time at={startedAt} /> <StopRun run={{ id, script: script.script }} />
           </p>
           <Output run={id} isRunning />
         </Section>

@@ -1,0 +1,129 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { cronPlace, inRoot, jsonOf, startCommand } from '../../support/command.ts';
+import { isAlive } from '../../support/faults/faults.ts';
+import { checkInvariants } from '../../support/faults/invariants.ts';
+import { addJob, endInPeace, readJobRow, readJobRuns, startWaiting } from '../../support/faults/queue.ts';
+import { queryLog, readRuns } from '../../support/log.ts';
+import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { until } from '../../support/until.ts';
+
+/** Whoever runs the tests. */
+const me = userInfo().username;
+
+const RUNNING = "select id from runs where outcome = 'running' and pid is not null";
+
+async function untilRunning(root: string): Promise<void> {
+  await until('a run is in the log', () => queryLog(root, RUNNING).length > 0);
+}
+
+test('a stopped script is neither a success nor a failure; its pass goes on, and the next one runs it again', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': executable(
+      '#!/bin/sh\n# @retries 3\n[ -e again ] && exit 0\necho $$ > group; exec sleep 600\n',
+    ),
+    'jobs/hourly/b.sh': executable('#!/bin/sh\ntouch again\n'),
+  });
+  const pass = startCommand(['hourly', '--root', root], cronPlace(root));
+  await until('it runs', () => existsSync(join(root, 'group')));
+  await untilRunning(root);
+  const stopped = await inRoot(root, 'stop', 'a');
+  expect(stopped).toEqual({
+    status: 0,
+    stdout: expect.stringMatching(
+      new RegExp(`^Run 1 of hourly/a was stopped by ${me} after [\\d.]+m?s, ended with SIGTERM\\.\n$`),
+    ),
+    stderr: '',
+  });
+  expect(isAlive(-Number(readFileSync(join(root, 'group'), 'utf8')))).toBe(false);
+  expect(await pass.ended).toEqual({ status: 0, stdout: '', stderr: '' });
+  expect(readRuns(root)).toMatchObject([{ outcome: 'stopped', signal: 'SIGTERM' }, { outcome: 'succeeded' }]);
+  expect(queryLog(root, 'select name, state from jobs order by id')).toEqual([
+    { name: 'hourly/a', state: 'cancelled' },
+    { name: 'hourly/b', state: 'finished' },
+  ]);
+  expect(queryLog(root, 'select id from incidents')).toEqual([]);
+  expect(queryLog(root, "select actor, run_id from events where event = 'run-stop-requested'")).toEqual([
+    { actor: me, run_id: 1 },
+  ]);
+  expect(jsonOf(await inRoot(root, 'report', '--json')).totals).toMatchObject({ failed: 0, stopped: 1, succeeded: 1 });
+  await startCommand(['hourly', '--root', root], cronPlace(root)).ended;
+  expect(queryLog(root, "select state from jobs where name = 'hourly/a'")).toEqual([{ state: 'finished' }]);
+  checkInvariants(root);
+});
+
+/** Its first call lasts; all others are over in no time. */
+const slow = `
+// @retries 3
+import { existsSync, writeFileSync } from 'node:fs';
+export default async () => {
+  if (existsSync('begun')) return;
+  writeFileSync('begun', '');
+  await new Promise((resolve) => setTimeout(resolve, 600_000));
+};
+`;
+
+test('of jobs that one worker has claimed only the one that is named is stopped, and it is cancelled', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/slow.mjs': slow });
+  const ids = [await addJob(root, 'slow'), await addJob(root, 'slow'), await addJob(root, 'slow')];
+  const worker = startWaiting(root);
+  await untilRunning(root);
+  const [first = 0] = ids;
+  const { status, stdout } = await inRoot(root, 'stop', 'slow', '--json');
+  expect([status, JSON.parse(stdout)]).toMatchObject([0, { job: first, outcome: 'stopped', exitCode: null }]);
+  await until('the others have run', () => ids.slice(1).every((id) => readJobRow(root, id).state === 'finished'));
+  await endInPeace(root, worker);
+  expect(readJobRow(root, first)).toMatchObject({ state: 'cancelled', attempts: 1, claim_token: null });
+  expect(readJobRuns(root, first)).toMatchObject([{ outcome: 'stopped' }]);
+  expect(queryLog(root, 'select id from incidents')).toEqual([]);
+  checkInvariants(root);
+});
+
+test('a repeating job that was stopped runs again at its next time', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/slow.mjs': slow });
+  const id = await addJob(root, 'slow', { repeat: 'every 1 hours', runAt: new Date(Date.now() - 1000) });
+  const worker = startWaiting(root);
+  await untilRunning(root);
+  await inRoot(root, 'stop', 'slow');
+  await endInPeace(root, worker);
+  expect(readJobRuns(root, id)).toMatchObject([{ outcome: 'stopped', left_job: 'cancelled' }]);
+  const row = readJobRow(root, id);
+  expect(row).toMatchObject({ state: 'queued', attempts: 0, finished_at: null });
+  expect(row.run_at).toBeGreaterThan(Date.now());
+});
+
+test('what cannot be stopped is told, and nothing is changed', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': executable('#!/bin/sh\n'),
+    'jobs/queue/slow.sh': executable('#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.01; done\n'),
+  });
+  await startCommand(['hourly', '--root', root], cronPlace(root)).ended;
+  for (const name of ['slow', 'slow']) await addJob(root, name);
+  const worker = startWaiting(root, '--concurrency', '2');
+  await until('both run', () => queryLog(root, RUNNING).length === 2);
+  const refused = (status: number, stderr: string) => ({ status, stdout: '', stderr: expect.stringContaining(stderr) });
+  expect(await inRoot(root, 'stop', 'a')).toEqual(
+    refused(1, 'hourly/a does not run: nothing was stopped; `npx folder-runner show hourly/a` shows its newest run.'),
+  );
+  expect(await inRoot(root, 'stop', '1')).toEqual(
+    refused(1, 'Run 1 of hourly/a has ended already (succeeded): nothing was stopped.'),
+  );
+  expect(await inRoot(root, 'stop', '99')).toEqual(refused(2, 'There is no run 99 in the log'));
+  expect(await inRoot(root, 'stop', 'b')).toEqual(refused(2, 'There is no script "b" in jobs/ or in the log'));
+  expect(await inRoot(root, 'stop', 'slow')).toEqual(refused(2, '2 runs of queue/slow go on, so name one of them'));
+  expect(queryLog(root, "select id from events where event = 'run-stop-requested'")).toEqual([]);
+  writeFileSync(join(root, 'go'), '');
+  await endInPeace(root, worker);
+});
+
+test('a run that a program of its own has claimed is left to that', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/mail.sh': executable('#!/bin/sh\n') });
+  const id = await addJob(root, 'mail');
+  await inRoot(root, 'claim', 'mail');
+  const [run] = readJobRuns(root, id);
+  const { status, stderr } = await inRoot(root, 'stop', String(run?.id));
+  expect([status, stderr]).toEqual([1, expect.stringContaining(`\`npx folder-runner job ${id} fail\``)]);
+  expect(readJobRow(root, id)).toMatchObject({ state: 'running' });
+});
