@@ -195,17 +195,14 @@ export async function guessCommand(error: unknown, line: TypedLine): Promise<unk
   if (error instanceof UsageError) return error;
   if (meant === null) return error;
   if (!isOfWords(error, words, args) || isTier(words[0], line)) return error;
-  const guess = `did you mean \`npx folder-runner ${meant}\`?`;
-  const note = meant.startsWith('pause') ? ` ${HOW_TO_END}` : '';
-  return new UsageError(`There is no command ${JSON.stringify(words[0])}; ${guess}${note}`);
+  return new UsageError(
+    `There is no command ${JSON.stringify(words[0])}; did you mean \`npx folder-runner ${meant}\`?`,
+  );
 }
-
-/** No command ends a run of a script. */
-const HOW_TO_END = 'What is running goes on: `kill <pid>` ends it, and `npx folder-runner status` shows its pid.';
 
 /** The names that other programs have for commands of this one. */
 const synonyms: Readonly<Record<string, string>> = {
-  abort: 'pause <script>',
+  abort: 'stop <script>',
   create: 'new <tier>/<name>',
   crontab: 'cron',
   delete: 'disable <script>',
@@ -215,7 +212,7 @@ const synonyms: Readonly<Record<string, string>> = {
   history: 'report',
   info: 'status',
   install: 'cron --install',
-  kill: 'pause <script>',
+  kill: 'stop <script>',
   log: 'tail <script>',
   logs: 'tail <script>',
   ls: 'list',
@@ -226,8 +223,7 @@ const synonyms: Readonly<Record<string, string>> = {
   restart: 'run <script>',
   schedule: 'cron',
   start: 'resume',
-  stop: 'pause <script>',
-  terminate: 'pause <script>',
+  terminate: 'stop <script>',
   test: 'run <script>',
   trigger: 'run <script>',
   version: '--version',
@@ -251,11 +247,10 @@ async function guessWords(words: readonly string[], line: TypedLine): Promise<st
   return nearestName(first, [...commandNames, 'help']) ?? (meant === verb ? `job <id> ${verb}` : null);
 }
 
-/** `tail <script>` → `tail hourly/clean`; of anything else than a script, `pause` takes the name as well. */
+/** `tail <script>` → `tail hourly/clean`; `stop` takes the number of a run as well. */
 function fillIn(meant: string, second: string, run: string | null): string {
   if (run?.startsWith('run ')) return meant.replace('<script>', run.slice('run '.length));
-  if (!meant.startsWith('pause')) return meant;
-  return second === '' ? 'pause' : `pause ${shellWord(second)}`;
+  return meant.startsWith('stop') && second !== '' ? `stop ${shellWord(second)}` : meant;
 }
 
 /** Null: no script is called so, nor has the word the form of a script's name. */

@@ -86,13 +86,15 @@ export function asActor(log: QueueLog, actor: string): QueueLog {
   return {
     ...log,
     add: (rows) => log.add(rows, actor),
-    change: (work) =>
-      log.change((session) => {
-        const record: StoreSession['events']['record'] = (events) =>
-          session.events.record(events.map((each) => ({ ...each, actor })));
-        return work({ ...session, actor, events: { ...session.events, record } });
-      }),
+    change: (work) => log.change((session) => work(inNameOf(session, actor))),
   };
+}
+
+/** The same session; each event is recorded with this actor. */
+export function inNameOf<Session extends StoreSession>(session: Session, actor: string): Session {
+  const record: StoreSession['events']['record'] = (events) =>
+    session.events.record(events.map((each) => ({ ...each, actor })));
+  return { ...session, actor, events: { ...session.events, record } };
 }
 
 /** A claimed job ends, lasts or is given back within this time, in milliseconds, unless its worker stands still. */

@@ -37,6 +37,8 @@ interface PauseWish {
   readonly forMs?: number | undefined;
   /** Whether due jobs fail instead of waiting; only for jobs of the queue. */
   readonly fail?: boolean | undefined;
+  /** Who pauses it; left out: nobody knows. */
+  readonly by?: string | null;
 }
 
 /**
@@ -44,14 +46,20 @@ interface PauseWish {
  *
  * @throws {UsageError} if it is to fail scripts, which have no queue that fills up while they wait
  */
-export function pauseOf(name: string, { forMs, fail = false }: PauseWish, at: number): Pause {
+export function pauseOf(name: string, { forMs, fail = false, by = null }: PauseWish, at: number): Pause {
   if (fail && (name === EVERYTHING || pausedPattern(name) === null)) {
     throw new UsageError(
       "--fail needs names of jobs of the queue, such as `npx folder-runner pause 'mail/*' --fail`, or " +
         '`npx folder-runner pause queue --fail` for all of them.',
     );
   }
-  return { name, kind: fail ? 'fail-fast' : 'pause', until: forMs === undefined ? null : at + forMs, createdAt: at };
+  return {
+    name,
+    kind: fail ? 'fail-fast' : 'pause',
+    until: forMs === undefined ? null : at + forMs,
+    createdAt: at,
+    by,
+  };
 }
 
 /** Records pauses; each replaces an earlier one of its name. Call it in a transaction. */

@@ -210,7 +210,7 @@ function pausingVerbs({ log, now }: QueueParts): Pick<Queue, 'pause' | 'resume'>
     pause: (patterns, options = {}) =>
       log.change(async (session) => {
         const { for: length, fail } = checkOptions('pause', ['for', 'fail'], options);
-        const wish = { forMs: readLengthMs('pause', length), fail: fail === true };
+        const wish = { forMs: readLengthMs('pause', length), fail: fail === true, by: session.actor ?? null };
         await pause(
           session,
           readPauseNames(patterns).map((name) => pauseOf(name, wish, now())),

@@ -82,6 +82,8 @@ export const tables = {
       pid: count,
       pid_start_ticks: count.orNull,
       triggered_by: word.oneOf(triggers, 'sqlite').default('cron'),
+      /** The person who called it: `ada`, or by the dashboard `token laptop`; null: nobody did. */
+      actor: text.orNull,
       /** Beginning of the period that the pass stands for. */
       scheduled_for: instant.orNull,
       started_at: instant,
@@ -414,7 +416,7 @@ export const tables = {
       run_id: integer.orNull,
       /** Values of the event for people: a name, a reason. No code reads it. */
       detail: text.orNull,
-      /** The user of the API: `token laptop`, `user 1000`; null: a worker, or a person at a shell. */
+      /** The person: the user `ada`, or of the API `token laptop`; null: a worker, or nobody knows. */
       actor: text.orNull,
     },
     {
@@ -435,6 +437,8 @@ export const tables = {
       /** Null: until it is resumed. */
       until: instant.orNull,
       created_at: instant,
+      /** Who has paused it; null: nobody knows. */
+      actor: text.orNull,
     },
     { key: ['name'] },
   ),

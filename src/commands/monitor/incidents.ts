@@ -22,7 +22,7 @@ import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
+import { changeAsUser, print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 
 /** `runner incidents close`: an incident is over because somebody says so. */
@@ -32,7 +32,7 @@ export async function close(
 ): Promise<void> {
   const ids = words.map(readIncidentNumber);
   const closed = await withWritableLogIfAny(context, root, (store) =>
-    store.transaction((session) => closeIncidents(session, ids, context.now())),
+    changeAsUser(store, (session) => closeIncidents(session, ids, context.now())),
   );
   if (closed === null) throw noSuchIncident(words[0] ?? '');
   if (json) {
@@ -85,7 +85,7 @@ export async function acknowledge(
 ): Promise<void> {
   const [word = asked] = namesOf(context, root, [asked]);
   const incidents = await withWritableLogIfAny(context, root, (store) =>
-    store.transaction((session) => acknowledgeIncidents(session, word, context.now())),
+    changeAsUser(store, (session) => acknowledgeIncidents(session, word, context.now())),
   );
   if (incidents === null || incidents.length === 0) throw noSuchIncident(word);
   if (json) {
@@ -102,7 +102,7 @@ export async function mute(context: CommandContext, { pattern, for: forMs, root,
   const names = [...new Set(namesOf(context, root, pattern))];
   const mutes = names.map((name) => muteOf(name, forMs, at));
   await withLog(context, root, (site) => refuseUnknownMutes(site, names));
-  await withWritableLog(context, root, (store) => store.transaction((session) => setMutes(session, mutes)));
+  await withWritableLog(context, root, (store) => changeAsUser(store, (session) => setMutes(session, mutes)));
   if (json) {
     return void context.stdout.write(formatJson({ mutes: mutes.map(muteRecord.toJson) }));
   }
@@ -125,7 +125,7 @@ function namesOf(context: CommandContext, root: string | undefined, words: reado
 export async function unmute(context: CommandContext, { pattern, root, json }: Given<'unmute'>): Promise<void> {
   const meant = pattern.length === 0 ? null : namesOf(context, root, pattern);
   const ended = await withWritableLogIfAny(context, root, (store) =>
-    store.transaction((session) => endMutes(session, meant, context.now())),
+    changeAsUser(store, (session) => endMutes(session, meant, context.now())),
   );
   const names = (ended ?? []).map(({ name }) => name);
   if (json) {

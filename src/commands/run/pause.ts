@@ -5,8 +5,9 @@ import { findPausables, findPaused } from '../../report/names.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describePaused, describeResume, nameOfPaused, startWithPaused } from '../../report/text/words.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
+import { userName } from '../../system/process/user.ts';
 import type { CommandContext } from '../shared/context.ts';
-import { withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
+import { changeAsUser, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 
 /** `runner pause`: what is not to be started for a while. */
@@ -14,8 +15,8 @@ export async function pauseCommand(context: CommandContext, given: Given<'pause'
   const { name: words, for: forMs, fail, root, json } = given;
   const find = async () => await withLog(context, root, (site) => findPausables(site, words, context));
   const names = words.length === 0 ? [EVERYTHING] : await find();
-  const pauses = names.map((name) => pauseOf(name, { forMs, fail }, context.now()));
-  await withWritableLog(context, root, (store) => store.transaction((session) => pause(session, pauses)));
+  const pauses = names.map((name) => pauseOf(name, { forMs, fail, by: userName() }, context.now()));
+  await withWritableLog(context, root, (store) => changeAsUser(store, (session) => pause(session, pauses)));
   if (json) return void context.stdout.write(formatPauses(pauses));
   for (const each of pauses) context.stdout.write(`${describeDone(context, each)}\n`);
 }
@@ -40,7 +41,7 @@ export async function resumeCommand(context: CommandContext, given: Given<'resum
   // Without names, a broken log is set aside as the writing one is opened.
   const names = words.length === 0 ? null : await withLog(context, root, (site) => findPaused(site, words, context));
   const resumed = await withWritableLogIfAny(context, root, (store) =>
-    store.transaction((session) => end(session, names, context.now())),
+    changeAsUser(store, (session) => end(session, names, context.now())),
   );
   const { ended, wider } = resumed ?? { ended: [], wider: [] };
   if (json) return void context.stdout.write(formatResumed(names ?? [], ended, wider));

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { Site } from '../../discovery/site.ts';
+import { inNameOf } from '../../queue/log.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { checkStateFolder, checkWritable } from '../../settings/access.ts';
 import { settingsFilesOf } from '../../settings/load.ts';
@@ -9,10 +10,11 @@ import { openExistingStore, openStore } from '../../store/open.ts';
 import { hasLog } from '../../store/shared/which-log.ts';
 import { hasSpool } from '../../store/spool/files.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import type { Store } from '../../store/store.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
 import { trustedFallbacksOf } from '../../system/place/fallback.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
+import { userName } from '../../system/process/user.ts';
 import { type CommandContext, crontabOf } from './context.ts';
 
 /**
@@ -125,6 +127,11 @@ export async function withWritableLogIfAny<T>(
   if (hasLog(state)) return await withWritableLog(context, rootOption, use);
   await checkWritable(root, state, context.env);
   return null;
+}
+
+/** Changes the log in the name of the user who has called this. */
+export function changeAsUser<T>(store: Store, work: (session: StoreSession) => Promise<T>): Promise<T> {
+  return store.transaction((session) => work(inNameOf(session, userName())));
 }
 
 /** Files that a deploy changes: who lives long ends then. */

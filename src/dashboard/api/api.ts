@@ -10,6 +10,7 @@ import { rememberAnswers } from '../live/memo.ts';
 import type { LiveSite } from '../site.ts';
 import { receiveBody } from './change/bodies.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
+import { addRunChangeRoutes } from './change/change-runs.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
 import { addEventRoutes } from './events.ts';
@@ -66,6 +67,7 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
   addClaimRoutes(api);
   addJobChangeRoutes(api);
   addSiteChangeRoutes(api);
+  addRunChangeRoutes(api);
   addEventRoutes(api);
   for (const add of [...scriptViews, ...runViews, addOutputRoute, ...jobViews, ...tierViews, nextView]) add(api);
   for (const add of [...activityViews, ...monitorViews, addPrometheusRoute, ...settingsViews]) add(api);

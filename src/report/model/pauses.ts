@@ -7,6 +7,7 @@ export const pauseRecord = record('Pause', {
   kind: shown.words(pauseKinds),
   until: shown.instant.orNull.from('until').about('Null: until it is resumed'),
   since: shown.instant.from('createdAt'),
+  by: shown.text.orNull.about('Who has paused it'),
 });
 
 /** A mute: incidents of this name are not reported. */

@@ -19,6 +19,7 @@ export const workerRecord = record('Worker', {
   tier: shown.text.orNull.about('Null: it processes jobs of the queue'),
   state: shown.words(workerStates),
   trigger: shown.words(triggers),
+  by: shown.text.orNull.about('The person who called it; null: nobody did'),
   host: shown.text,
   pid: shown.integer,
   runnerVersion: shown.text,
@@ -50,7 +51,7 @@ export async function selectWorkers(db: Kysely<ActivityLog>, query: WorkerQuery)
   const rows = await db
     .selectFrom('workers')
     .innerJoin('hosts', 'hosts.id', 'workers.host_id')
-    .select(['workers.id', 'kind', 'tier', 'state', 'triggered_by as trigger', 'host', 'pid'])
+    .select(['workers.id', 'kind', 'tier', 'state', 'triggered_by as trigger', 'actor as by', 'host', 'pid'])
     .select(['pid_start_ticks as startTicks', 'boot_id as bootId', 'skip_code as skipCode', 'reason'])
     .select(['runner_version as runnerVersion', 'node_version as nodeVersion', 'scheduled_for as scheduledForMs'])
     .select(['started_at as startedAtMs', 'finished_at as finishedAtMs'])

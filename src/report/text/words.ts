@@ -13,10 +13,11 @@ import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
 import { type Clock, spanOf } from './clock.ts';
 
-/** `paused until 3 Nov 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
+/** `paused by ada until 3 Nov 16:00`, `paused`; of what is paused as part of more: `daily is paused`. */
 export function describePaused(pause: Pause, of: string, clock: Clock): string {
   const until = pause.until === null ? '' : ` until ${clock.short(pause.until)}`;
-  return pause.name === of ? `paused${until}` : `${nameOfPaused(pause)} is paused${until}`;
+  const by = pause.by ? ` by ${printableLine(pause.by)}` : '';
+  return pause.name === of ? `paused${by}${until}` : `${nameOfPaused(pause)} is paused${by}${until}`;
 }
 
 /** `everything`, `daily`, `hourly/clean-tmp`, `the queue`, `mail/*`. */

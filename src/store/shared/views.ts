@@ -9,7 +9,7 @@ export function viewsOf(dialect: Dialect): Readonly<Record<'activity' | 'totals'
     activity: `
   select started_at as at, case state when 'skipped' then 'worker-skipped' else 'worker-started' end as event,
     id as worker_id, ${none} as job_id, ${none} as run_id, case state when 'skipped' then reason end as detail,
-    null as actor, null as warning from workers
+    actor, null as warning from workers
   union all select finished_at, case state when 'crashed' then 'worker-crashed' else 'worker-finished' end,
     id, ${none}, ${none}, reason, null, null from workers where state in ('finished', 'crashed')
   union all select created_at, 'job-queued', ${none}, id, ${none}, null, null, null from jobs where tier is null

@@ -258,6 +258,7 @@ const header = object({
   /** With its process, that by which its row is found again if it had begun in the log. */
   startedAt: integer,
   trigger: oneOf(...triggers),
+  actor: orLeftOut(orNull(text)),
   runnerVersion: name,
   nodeVersion: name,
   /** Why there is no log: what follows "because". */

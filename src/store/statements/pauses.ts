@@ -9,9 +9,11 @@ export interface Pause {
   /** Epoch milliseconds; null: until it is resumed. */
   readonly until: number | null;
   readonly createdAt: number;
+  /** Who has paused it; null: nobody knows. */
+  readonly by: string | null;
 }
 
-const columns = 'name, kind, until, created_at as "createdAt"';
+const columns = 'name, kind, until, created_at as "createdAt", actor as "by"';
 
 export function pausesOf(db: Statements) {
   return {
@@ -19,10 +21,10 @@ export function pausesOf(db: Statements) {
     inForce: (at: number) =>
       db.all<Pause>(`select ${columns} from pauses where until is null or until > ? order by name`, [at]),
     /** Replaces one of the same name. */
-    set: async ({ name, kind, until, createdAt }: Pause) => {
-      const insert = 'insert into pauses (name, kind, until, created_at) values (?, ?, ?, ?)';
-      const assigned = ['kind', 'until', 'created_at'].map((column) => [column, `new.${column}`] as const);
-      await db.run(db.dialect.upsert(insert, ['name'], assigned), [name, kind, until, createdAt]);
+    set: async ({ name, kind, until, createdAt, by }: Pause) => {
+      const insert = 'insert into pauses (name, kind, until, created_at, actor) values (?, ?, ?, ?, ?)';
+      const assigned = ['kind', 'until', 'created_at', 'actor'].map((column) => [column, `new.${column}`] as const);
+      await db.run(db.dialect.upsert(insert, ['name'], assigned), [name, kind, until, createdAt, by]);
     },
     /** Removes this one, or all; those that were removed. */
     remove: async (name: string | null) => {

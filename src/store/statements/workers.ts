@@ -15,6 +15,8 @@ export interface NewWorker {
   readonly pid: number;
   readonly startTicks: number | null;
   readonly trigger: Trigger;
+  /** The person who called it. Left out, or null: nobody did. */
+  readonly actor?: string | null;
   readonly scheduledFor: number | null;
   readonly startedAt: number;
   readonly runnerVersion: string;
@@ -54,7 +56,7 @@ export interface PassFilter {
   readonly states?: readonly WorkerRow['state'][] | undefined;
 }
 
-const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by,
+const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by, actor,
   scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;
 
 /** Workers with what their hosts say. */
@@ -178,14 +180,14 @@ interface Beginning {
   readonly endedAt?: number;
 }
 
-const names = `kind, tier, state, pid, pid_start_ticks, triggered_by, scheduled_for, started_at, lease_expires_at,
+const names = `kind, tier, state, pid, pid_start_ticks, triggered_by, actor, scheduled_for, started_at, lease_expires_at,
   finished_at, skip_code, reason, host_id`;
 
 async function insert(db: Statements, worker: NewWorker, beginning: Beginning): Promise<number> {
-  const { kind, tier, pid, startTicks, trigger, scheduledFor, startedAt, leaseExpiresAt } = worker;
+  const { kind, tier, pid, startTicks, trigger, actor, scheduledFor, startedAt, leaseExpiresAt } = worker;
   const { state, skipCode, reason, endedAt } = beginning;
   const values = [
-    ...[kind, tier, state, pid, startTicks, trigger, scheduledFor, startedAt, leaseExpiresAt],
+    ...[kind, tier, state, pid, startTicks, trigger, actor, scheduledFor, startedAt, leaseExpiresAt],
     ...[endedAt, skipCode, reason],
   ];
   const known = db.dialect.name === 'sqlite' ? await insertAtKnownHost(db, values, worker) : undefined;

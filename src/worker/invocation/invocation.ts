@@ -11,6 +11,7 @@ import type { Store } from '../../store/store.ts';
 import type { Trigger, WorkerKind } from '../../store/words.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
 import { identifyProcess } from '../../system/process/identity.ts';
+import { userName } from '../../system/process/user.ts';
 import type { Orphan } from '../recovery/reconcile.ts';
 import type { WorkerRequest } from '../recovery/tier-lock.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -82,6 +83,8 @@ export function describeSelf({ runner, trigger, heartbeat }: Invocation, kind: W
     tier: null,
     ...identifyProcess(process.pid),
     trigger,
+    // The dashboard says for whom it calls.
+    actor: trigger === 'manual' ? (runner.environment.RUNNER_CALLER ?? userName()) : null,
     scheduledFor: null,
     startedAt,
     leaseExpiresAt: heartbeat?.leaseFrom(startedAt) ?? null,

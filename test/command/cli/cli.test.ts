@@ -85,11 +85,10 @@ describe.runIf(hasScript)('on a terminal of 80 columns a complaint', () => {
   };
 
   test('is wrapped at words, and what is to be copied is on one line', () => {
-    const lines = complain('stop import-all-orders --now');
+    const lines = complain('terminate import-all-orders --now');
     expect(lines).toEqual([
-      'runner: There is no command "stop"; did you mean',
-      '`npx folder-runner pause hourly/import-all-orders`? What is running goes on:',
-      '`kill <pid>` ends it, and `npx folder-runner status` shows its pid.',
+      'runner: There is no command "terminate"; did you mean',
+      '`npx folder-runner stop hourly/import-all-orders`?',
       '',
     ]);
   });

@@ -56,7 +56,7 @@ describe('wrong use exits 2 with one sentence', () => {
     [['reprot'], /; did you mean `npx folder-runner report`\?\n$/],
     [['hourly/clean-tmp'], /; did you mean `npx folder-runner run hourly\/clean-tmp`\?\n$/],
     [['../jobs/hourly'], /There is no tier/],
-    [['stop', 'hourly'], /`npx folder-runner pause hourly`\? What is running goes on: `kill <pid>` ends it, and .*\n$/],
+    [['kill', '4711'], /^runner: There is no command "kill"; did you mean `npx folder-runner stop 4711`\?\n$/],
     [['bury', '5'], /^runner: There is no command "bury"; did you mean `npx folder-runner job 5 bury`\?\n$/],
     [['finish', '5', '--result', '{}'], /did you mean `npx folder-runner job 5 finish`\?\n$/],
     [['retry'], /the tiers here are daily, hourly; did you mean `npx folder-runner job <id> retry`\?\n$/],
@@ -149,9 +149,9 @@ describe('wrong use exits 2 with one sentence', () => {
       ['start hourly/clean', 'run hourly/clean'],
     ],
     ...[
-      ['stop b', 'pause daily/b'],
-      ['kill daily/b', 'pause daily/b'],
-      ['terminate', 'pause'],
+      ['abort b', 'stop daily/b'],
+      ['kill daily/b', 'stop daily/b'],
+      ['terminate', 'stop <script>'],
     ],
   ])('`runner %s` is told of `runner %s`', async ([line = '', meant]) => {
     const folder = makeTemporaryRoot({ 'jobs/hourly/a.sh': '', 'jobs/daily/b.sh': '', 'jobs/reports/c.sh': '' });

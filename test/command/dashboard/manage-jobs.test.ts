@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { connect } from 'node:net';
+import { userInfo } from 'node:os';
 import { expect, test } from 'vitest';
 import { createApi } from '../../../src/dashboard/api/api.ts';
 import { openSite as openSiteOf } from '../../../src/dashboard/site.ts';
@@ -27,7 +28,7 @@ async function openSite() {
   return { root, url, send, told };
 }
 
-const me = `user ${process.geteuid?.()}`;
+const me = userInfo().username;
 
 test('a job is added, changed, claimed, ended and removed, and each of it says who it was', async () => {
   const { root, send, told } = await openSite();

@@ -28,7 +28,7 @@ const failTwice = async (log: WrittenLog) => {
 };
 const acknowledgeAll = (log: WrittenLog) => log.change('update incidents set acknowledged_at = ?', NOW - MINUTE);
 const pauseAll = (log: WrittenLog) =>
-  log.store.pauses.set({ name: '*', kind: 'pause', until: null, createdAt: NOW - HOUR });
+  log.store.pauses.set({ name: '*', kind: 'pause', until: null, createdAt: NOW - HOUR, by: null });
 
 const cases: Readonly<Record<string, Case>> = {
   'a site without trouble': { level: 'good', title: 'Everything is well', exit: 0 },

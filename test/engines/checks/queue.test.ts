@@ -45,7 +45,7 @@ test('too many jobs are due; what is paused or still to come does not count', as
   log.addJobs('mail', 4, NOW - MINUTE);
   log.addJobs('mail', 9, NOW + MINUTE);
   log.addJobs('news/weekly', 9, NOW - MINUTE);
-  await log.store.pauses.set({ name: 'queue/news/*', kind: 'pause', until: null, createdAt: NOW - HOUR });
+  await log.store.pauses.set({ name: 'queue/news/*', kind: 'pause', until: null, createdAt: NOW - HOUR, by: null });
   expect(await of()).toEqual([]);
   log.addJobs('sms', 1, NOW);
   expect(await of()).toEqual([

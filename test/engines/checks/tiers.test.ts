@@ -141,7 +141,7 @@ test('a script that its tier leaves out again and again is told of, a paused or 
   log.change('update jobs set started_at = ?', NOW - 3 * HOUR);
   log.change(set, NOW, '15min/poll');
   log.change(`update jobs set state = 'queued', finished_at = null, reason = 'no time' where name = '15min/late'`);
-  await log.store.pauses.set({ name: '15min/held', kind: 'pause', until: null, createdAt: NOW - DAY });
+  await log.store.pauses.set({ name: '15min/held', kind: 'pause', until: null, createdAt: NOW - DAY, by: null });
   const leftOut = async (options: Look = {}) => wrongOf(await look(log, options, 'script-overdue'));
   // Nobody has called the tier since.
   expect(await leftOut()).toEqual([]);

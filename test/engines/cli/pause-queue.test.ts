@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
 import { queryLog } from '../../support/log.ts';
@@ -43,7 +44,13 @@ describe('a pause of jobs of the queue', () => {
     const root = makeQueueSite();
     const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     const pause = jsonOf(await inRoot(root, 'pause', 'mail/*', '--for', '2h', '--json'));
-    expect(pause).toEqual({ name: 'queue/mail/*', kind: 'pause', until: instant, since: instant });
+    expect(pause).toEqual({
+      name: 'queue/mail/*',
+      kind: 'pause',
+      until: instant,
+      since: instant,
+      by: userInfo().username,
+    });
     expect(jsonOf(await inRoot(root, 'status', '--json'))).toMatchObject({ pauses: [pause] });
     const narrower = jsonOf(await inRoot(root, 'resume', 'mail/welcome', '--json'));
     expect(narrower).toEqual({ resumed: [], pause });
@@ -77,7 +84,7 @@ describe('a pause of jobs of the queue', () => {
     await inRoot(root, 'pause');
     expect(await inRoot(root, 'claim')).toMatchObject({ status: 1 });
     expect((await inRoot(root, 'resume', '*')).stdout).toBe(
-      'The queue was not paused.\nBut everything is paused: `npx folder-runner resume` ends that.\n',
+      `The queue was not paused.\nBut everything is paused by ${userInfo().username}: \`npx folder-runner resume\` ends that.\n`,
     );
   });
 

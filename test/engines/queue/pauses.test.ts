@@ -13,7 +13,7 @@ import type { PauseKind } from '../../../src/store/words.ts';
 import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
 
 const named = (...names: string[]): Pause[] =>
-  names.map((name) => ({ name, kind: 'pause', until: null, createdAt: START }));
+  names.map((name) => ({ name, kind: 'pause', until: null, createdAt: START, by: null }));
 
 test.each([
   ['hourly/a', ['hourly'], 'hourly'],
@@ -34,7 +34,7 @@ test.each([
 test('what waits and what fails at once are told apart as globs over names of jobs', async () => {
   const { store } = await openTestQueue();
   const add = (name: string, kind: PauseKind, until: number | null = null) =>
-    store.transaction((session) => pause(session, [{ name, kind, until, createdAt: START }]));
+    store.transaction((session) => pause(session, [{ name, kind, until, createdAt: START, by: null }]));
   const patternsAt = async (at: number) => pausedPatterns(await store.pauses.inForce(at));
   await add('hourly', 'pause');
   await add('queue/mail/*', 'pause');

@@ -56,7 +56,7 @@ const endRuns = (store: Store, runs: readonly RunEnding[]): Promise<number[]> =>
 test('names are told apart by each of their bytes', async () => {
   const store = await openIn(makeTemporaryRoot());
   const names = ['A', 'a', 'a ', 'á', 'ä'];
-  for (const name of names) await store.pauses.set({ name, kind: 'pause', until: null, createdAt: AT });
+  for (const name of names) await store.pauses.set({ name, kind: 'pause', until: null, createdAt: AT, by: null });
   expect((await store.pauses.inForce(AT)).map(({ name }) => name)).toEqual(names);
   const scripts = names.map((name) => `hourly/${name}`);
   const ids: number[] = [];

@@ -103,9 +103,10 @@ test('runner jobs --totals tells it as a table and as JSON', async () => {
   await inRoot(root, 'hourly');
   await inRoot(root, 'job', '1', '2', 'delete');
   expect((await inRoot(root, 'jobs', '--totals')).stdout).toBe(
-    'name          added  runs  succeeded  failed  timed out  crashed  released  stopped  leases expired  buried  kicked\n' +
-      'export            1     1          1       0          0        0         0               0       0       0\n' +
-      'mail/welcome      1     1          1       0          0        0         0               0       0       0\n',
+    'name          added  runs  succeeded  failed  timed out  crashed  released  stopped  leases expired  buried\n' +
+      'export            1     1          1       0          0        0         0        0               0       0\n' +
+      'mail/welcome      1     1          1       0          0        0         0        0               0       0\n' +
+      '1 column hidden (kicked): widen to 115 columns or use --json\n',
   );
   expect(jsonOf(await inRoot(root, 'jobs', 'e*', '--totals', '--json'))).toEqual({
     totals: [{ ...none, name: 'export', added: 1, runs: 1, succeeded: 1 }],

@@ -3,9 +3,9 @@ import { isFailure, outcomes } from '../../../src/store/words.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { openSqliteOf } from '../../support/store.ts';
 
-test('what was given back is neither a success nor a failure', () => {
+test('what was given back or stopped is neither a success nor a failure', () => {
   const others = outcomes.filter((outcome) => !isFailure(outcome));
-  expect(others).toEqual(['succeeded', 'released', 'running']);
+  expect(others).toEqual(['succeeded', 'released', 'stopped', 'running']);
 });
 
 test('the log takes each of them, and no other', async () => {

@@ -37,7 +37,8 @@ test('a stopped script is neither a success nor a failure; its pass goes on, and
     ),
     stderr: '',
   });
-  expect(isAlive(-Number(readFileSync(join(root, 'group'), 'utf8')))).toBe(false);
+  const group = Number(readFileSync(join(root, 'group'), 'utf8'));
+  await until('nothing of its group is left', () => !isAlive(-group));
   expect(await pass.ended).toEqual({ status: 0, stdout: '', stderr: '' });
   expect(readRuns(root)).toMatchObject([{ outcome: 'stopped', signal: 'SIGTERM' }, { outcome: 'succeeded' }]);
   expect(queryLog(root, 'select name, state from jobs order by id')).toEqual([

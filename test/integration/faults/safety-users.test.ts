@@ -306,7 +306,19 @@ describe('root in a user’s site', () => {
 
   const verbs = [
     ...['alert test', 'acknowledge hourly/a', 'mute hourly/a', 'unmute hourly/a', 'report --mail'],
-    ...['hourly', 'due', 'run hourly/a', 'stop hourly/a', 'work', 'add h', 'claim h', 'kick h', 'pause', 'resume', 'job 1 cancel'],
+    ...[
+      'hourly',
+      'due',
+      'run hourly/a',
+      'stop hourly/a',
+      'work',
+      'add h',
+      'claim h',
+      'kick h',
+      'pause',
+      'resume',
+      'job 1 cancel',
+    ],
     ...[
       'init',
       'new hourly/n',

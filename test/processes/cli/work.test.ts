@@ -48,7 +48,10 @@ test('a job that fails before its first try counts as failed, opens an incident 
   changeLog(root, `insert into jobs (name, repeat) values ('noop', 'nonsense')`);
   changeLog(root, `insert into jobs (name, parent_id) values ('noop', 99)`);
   const { status, stdout, stderr } = work(root, '--json');
-  expect([status, JSON.parse(stdout)]).toEqual([1, { succeeded: 1, failed: 2, released: 0, stopped: 0, skipped: null }]);
+  expect([status, JSON.parse(stdout)]).toEqual([
+    1,
+    { succeeded: 1, failed: 2, released: 0, stopped: 0, skipped: null },
+  ]);
   expect(stderr).toContain('The repeat rule "nonsense" is wrong');
   expect(stderr).toContain('its parent, job 99, does not exist');
   expect(queryLog(root, 'select subject, code from incidents')).toEqual(

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
-import { networkInterfaces } from 'node:os';
+import { networkInterfaces, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { shareConnections } from '../../../src/dashboard/access/connections.ts';
@@ -268,7 +268,7 @@ describe('at the socket in the state folder', () => {
       expect([answer.status, JSON.parse(answer.body)]).toEqual([
         200,
         {
-          name: `user ${process.geteuid?.()}`,
+          name: userInfo().username,
           permission: 'manage',
           may: [...tokenPermissions],
           csrf: expect.any(String),

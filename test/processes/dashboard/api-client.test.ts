@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { createClient as CreateClient } from '../../../src/dashboard/client/client.ts';
@@ -34,7 +35,7 @@ test('the client of the package manages a site: with a token, or as the owner at
   const page = createClient({ url: url.replace(/\/$/, '') });
   expect((await page.GET('/api/session')).data?.permission).toBe('manage');
   const by = queryLog<{ event: string; actor: string }>(root, 'select event, actor from events order by id');
-  const me = `user ${process.geteuid?.()}`;
+  const me = userInfo().username;
   expect(by.map(({ event, actor }) => `${event} ${actor}`)).toEqual([
     ...['job-added token laptop', 'job-claimed token laptop', `paused ${me}`, `resumed ${me}`],
   ]);

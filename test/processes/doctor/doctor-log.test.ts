@@ -160,9 +160,9 @@ test('pauses in force are noted, each with the command that ends it', async () =
   const at = Date.now();
   const kind = 'pause' as const;
   await pause(store, [
-    { name: '*', kind, until: at + HOUR_MS, createdAt: at },
-    { name: 'hourly/a', kind, until: null, createdAt: at },
-    { name: 'daily', kind, until: at - 1, createdAt: at - HOUR_MS },
+    { name: '*', kind, until: at + HOUR_MS, createdAt: at, by: null },
+    { name: 'hourly/a', kind, until: null, createdAt: at, by: null },
+    { name: 'daily', kind, until: at - 1, createdAt: at - HOUR_MS, by: null },
   ]);
   expect(await check(root, env, 'pauses')).toEqual([
     {

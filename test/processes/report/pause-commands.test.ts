@@ -1,4 +1,5 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -6,6 +7,9 @@ import { inRoot } from '../../support/command.ts';
 import { runWithFault } from '../../support/faults/faults.ts';
 import { queryLog } from '../../support/log.ts';
 import { executable, makeTemporaryRoot } from '../../support/root.ts';
+
+/** Whoever runs the tests. */
+const me = userInfo().username;
 
 const says = executable('#!/bin/sh\necho said\n');
 const site = () => makeTemporaryRoot({ 'jobs/hourly/a.sh': says, 'jobs/daily/b.sh': says });
@@ -91,14 +95,16 @@ describe('a pause is shown by', () => {
     const root = await paused();
     const shown = async (...args: string[]) => (await inRoot(root, ...args)).stdout;
     expect(await shown('status')).toMatch(/\npaused\n {2}daily · until .*\n {2}hourly\/a · until resumed · /);
-    expect(await shown('why', 'b')).toMatch(/✖ paused +daily is paused until .*\n +→ `npx folder-runner resume daily`/);
-    expect(await shown('why', 'a')).toContain('paused: `npx folder-runner resume hourly/a` ends the pause.');
-    expect(await shown('list')).toMatch(/daily · every day\n {2}paused until /);
-    expect(await shown('list')).toContain('a.sh\n    paused\n');
-    expect(await shown('report')).toMatch(
-      /\n {2}paused until \d+ [A-Z][a-z]{2} \d\d:\d\d · `npx folder-runner resume daily`/,
+    expect(await shown('why', 'b')).toMatch(
+      /✖ paused +daily is paused by \S+ until .*\n +→ `npx folder-runner resume daily`/,
     );
-    expect(await shown('report')).toContain('\n    paused\n');
+    expect(await shown('why', 'a')).toContain('paused: `npx folder-runner resume hourly/a` ends the pause.');
+    expect(await shown('list')).toMatch(/daily · every day\n {2}paused by \S+ until /);
+    expect(await shown('list')).toContain(`a.sh\n    paused by ${me}\n`);
+    expect(await shown('report')).toMatch(
+      /\n {2}paused by \S+ until \d+ [A-Z][a-z]{2} \d\d:\d\d · `npx folder-runner resume daily`/,
+    );
+    expect(await shown('report')).toContain(`\n    paused by ${me}\n`);
     const { tiers } = JSON.parse(await shown('report', '--json'));
     expect(tiers).toMatchObject([{ pause: null }, { pause: { name: 'daily' } }]);
   });
@@ -107,7 +113,7 @@ describe('a pause is shown by', () => {
     const root = site();
     await inRoot(root, 'pause', 'daily');
     expect((await inRoot(root, 'report')).stdout).toContain(
-      '\ndaily is paused · `npx folder-runner resume daily` ends it\n',
+      `\ndaily is paused by ${me} · \`npx folder-runner resume daily\` ends it\n`,
     );
   });
 
@@ -115,7 +121,7 @@ describe('a pause is shown by', () => {
     const root = await paused();
     const { status, stderr } = await inRoot(root, 'run', 'hourly/a');
     expect(status).toBe(0);
-    expect(stderr).toContain('Note: hourly/a is paused; hourly/a runs all the same');
+    expect(stderr).toContain(`Note: hourly/a is paused by ${me}; hourly/a runs all the same`);
     expect(runsOf(root)).toEqual(['hourly/a', 'hourly/a']);
   });
 
@@ -140,7 +146,7 @@ describe('npx folder-runner resume', () => {
     await inRoot(root, 'pause');
     await inRoot(root, 'pause', 'hourly/a');
     expect((await inRoot(root, 'resume', 'hourly/a')).stdout).toBe(
-      'Resumed: hourly/a.\nBut everything is paused: `npx folder-runner resume` ends that.\n',
+      `Resumed: hourly/a.\nBut everything is paused by ${me}: \`npx folder-runner resume\` ends that.\n`,
     );
     expect((await inRoot(root, 'resume', 'daily')).stdout).toContain('daily was not paused.\n');
   });

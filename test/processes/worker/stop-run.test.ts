@@ -22,6 +22,11 @@ async function untilThere(root: string, ...files: readonly string[]): Promise<vo
   await until('its run is in the log', () => queryLog(root, 'select pid from runs where pid is not null').length > 0);
 }
 
+/** One that was killed is there until its parent, or init, has seen it. */
+async function untilGone(root: string): Promise<void> {
+  await until('nothing of its group is left', () => !isAlive(-pidIn(root, 'leader')));
+}
+
 test('the whole group of a stopped run is gone, also where all of it ignores SIGTERM, and nothing else is', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': executable(`#!/bin/sh
@@ -37,8 +42,7 @@ while :; do sleep 1; done
   await untilThere(root, 'leader', 'grandchild');
   const { status, stdout } = await inRoot(root, 'stop', 'hourly/a');
   expect([status, stdout]).toEqual([0, expect.stringMatching(/, ended with SIGKILL after 10s of grace\.\n$/)]);
-  expect(isAlive(-pidIn(root, 'leader'))).toBe(false);
-  expect(isAlive(pidIn(root, 'grandchild'))).toBe(false);
+  await untilGone(root);
   expect(isAlive(other.pid as number)).toBe(true);
   expect((await pass.ended).status).toBe(0);
 });
@@ -74,7 +78,7 @@ test('a run whose runner has died is stopped by the command itself', async () =>
       /^Run 1 of hourly\/a was stopped by .+ after .+; its runner \(pid \d+ on .+\) had died before\.\n$/,
     ),
   ]);
-  expect(isAlive(-pidIn(root, 'leader'))).toBe(false);
+  await untilGone(root);
   expect(queryLog(root, 'select state, claim_token from jobs')).toEqual([{ state: 'cancelled', claim_token: null }]);
   runCommand(['hourly', '--root', root], cronPlace(root));
   expect(queryLog(root, 'select outcome from runs')).toEqual([{ outcome: 'stopped' }, { outcome: 'succeeded' }]);
@@ -117,7 +121,7 @@ describe('on many machines', () => {
       stdout: expect.stringMatching(/^Run 1 of daily\/a was stopped by \S+ after .+, ended with SIGTERM\.\n$/),
       stderr: '',
     });
-    expect(isAlive(-pidIn(place, 'leader'))).toBe(false);
+    await untilGone(place);
     expect(await pass).toMatchObject({ status: 0, stderr: '' });
     expect(await fleet.ask('select outcome, left_job from runs')).toEqual([
       { outcome: 'stopped', left_job: 'cancelled' },

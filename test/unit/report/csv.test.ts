@@ -14,7 +14,7 @@ test('the overview has a line for each script, and empty cells for what is unkno
   const { scripts } = await readOverview(siteOf(log), window);
   expect((await scriptsToCsv(scripts)).split('\n')).toEqual([
     'script,tier,presence,runs,succeeded,failed,released,stopped,successRate,p50DurationMs,p95DurationMs,maxDurationMs,cpuMs,maxRssBytes,lastRunId,lastOutcome,lastStartedAt,lastError,lastWarning',
-    `hourly/clean,hourly,unknown,1,0,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,,`,
+    `hourly/clean,hourly,unknown,1,0,0,0,0,,,,,,,${id},running,2026-11-03T14:04:00.000Z,,`,
     '',
   ]);
 });

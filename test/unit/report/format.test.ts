@@ -321,6 +321,7 @@ test('totals add up scripts, and keep what is unknown everywhere unknown', () =>
     succeeded: 2,
     failed: 1,
     released: 1,
+    stopped: 0,
     successRate: 2 / 3,
     totalDurationMs: 400,
     totalCpuMs: 160,

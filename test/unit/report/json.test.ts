@@ -154,7 +154,7 @@ test('the list has scripts with their options, and what was ignored and why', ()
   const unread = [{ tier: 'daily', reason: 'permission denied' }];
   const elsewhere = [{ ...script, name: 'hourly/db', options: { host: ['db-*'] } }];
   const discovery = { tiers, unread, handlers: [handler], ignored, elsewhere, warnings: ['scripts?'] };
-  const pauses = [{ name: 'hourly/clean', kind: 'pause' as const, until: null, createdAt: now }];
+  const pauses = [{ name: 'hourly/clean', kind: 'pause' as const, until: null, createdAt: now, by: 'ada' }];
   const disabled = [{ name: 'hourly/old', tier: 'hourly', path: '/root/jobs/hourly/old.sh.disabled' }];
   const both = {
     ...discovery,
@@ -173,7 +173,7 @@ test('the list has scripts with their options, and what was ignored and why', ()
             options: { timeoutMs: 600_000 },
             refusals: [],
             warnings: ['@timout'],
-            pause: { name: 'hourly/clean', kind: 'pause', until: null, since: '2026-11-03T14:05:00.000Z' },
+            pause: { name: 'hourly/clean', kind: 'pause', until: null, since: '2026-11-03T14:05:00.000Z', by: 'ada' },
             next: null,
             nextPass: null,
           },

@@ -110,7 +110,7 @@ test('outcomes are named one by one, and a slip is pointed out', () => {
   );
 });
 
-const pause = (name: string): Pause => ({ name, kind: 'pause', until: null, createdAt: 0 });
+const pause = (name: string): Pause => ({ name, kind: 'pause', until: null, createdAt: 0, by: null });
 const failing = (name: string): Pause => ({ ...pause(name), kind: 'fail-fast' });
 const job = { name: 'mail/welcome', state: 'queued' } as const;
 

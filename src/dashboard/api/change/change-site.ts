@@ -1,13 +1,5 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
 import { z } from '@hono/zod-openapi';
 import type { Context } from 'hono';
-import { HTTPException } from 'hono/http-exception';
-import { cronEnv } from '../../../checks/host/crontab-calls.ts';
-import { findScriptToRun } from '../../../discovery/find-script.ts';
-import type { Script } from '../../../discovery/script.ts';
 import {
   acknowledgeIncidents,
   closeIncidents,
@@ -20,22 +12,18 @@ import { readLengthMs } from '../../../queue/add/values.ts';
 import { EVERYTHING, pause, pauseOf, resume } from '../../../queue/pauses.ts';
 import { incidentRecord, incidentToJson } from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
-import { runRecord } from '../../../report/model/runs/run.ts';
-import { findPausables, findPaused, findRun, refuseUnknownMutes } from '../../../report/names.ts';
+import { findPausables, findPaused, refuseUnknownMutes } from '../../../report/names.ts';
 import { readTimeSpan } from '../../../report/text/filters.ts';
-import { loadSettings } from '../../../settings/load.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
 import { type PruneStep, pruningOf } from '../../../store/statements/pruning.ts';
 import type { StoreSession } from '../../../store/store.ts';
 import { field } from '../../../system/base/record.ts';
 import { removeOutput } from '../../../system/place/state-folder.ts';
-import { checkLiveness, machineName } from '../../../system/process/identity.ts';
-import { stopRun } from '../../../worker/recovery/stop-run.ts';
 import type { LiveSite } from '../../site.ts';
 import { answer, idSchema, textSchema, timeSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, InvalidParameter, jsonResponse } from '../route.ts';
 import { schemaOf, schemaOfField } from '../schema-of.ts';
-import { durationSchema, jsonBody, optional, optionalJsonBody, said } from './bodies.ts';
+import { durationSchema, optional, optionalJsonBody, said } from './bodies.ts';
 
 /** @param what completes "removes" */
 function pruneRoute<const Path extends string>(operationId: string, path: Path, what: string) {
@@ -144,39 +132,13 @@ const closeRoute = defineRoute('manage', {
   responses: { 200: jsonResponse('The incident', schemaOf(incidentRecord)) },
 });
 
-const runRoute = defineRoute('run', {
-  operationId: 'startRun',
-  method: 'post',
-  path: '/api/runs',
-  summary: 'Starts a script now, as `npx folder-runner run` does, and does not wait for its end',
-  request: jsonBody(
-    z.strictObject({
-      script: z.string().min(1).max(1000).openapi({ example: 'hourly/clean-tmp' }),
-      alert: optional(z.boolean()).openapi({
-        description: 'False: somebody watches the run, and nobody is told if it fails. Default: true',
-      }),
-    }),
-  ),
-  responses: {
-    202: jsonResponse('The script was started', z.object({ script: z.string(), pid: z.int() })),
-  },
-});
-
-const stopRoute = defineRoute('manage', {
-  method: 'post',
-  path: '/api/runs/{id}/stop',
-  summary: 'Stops a run, as `npx folder-runner stop` does, and does not wait for its end',
-  request: { params: z.object({ id: idSchema }) },
-  responses: { 202: jsonResponse('The run, which may still go on', schemaOf(runRecord)) },
-});
-
 /** Changes the log in the name of who asks. */
-function change<T>(c: Context<ApiEnv>, work: (session: StoreSession, at: number) => Promise<T>): Promise<T> {
+export function change<T>(c: Context<ApiEnv>, work: (session: StoreSession, at: number) => Promise<T>): Promise<T> {
   const { site, caller } = c.var;
   return site.changes.use((shared) => shared.change(caller.name, (session) => work(session, site.now())));
 }
 
-/** Pruning, pauses, mutes, what is known of an incident, and running a script now. */
+/** Pruning, pauses, mutes, and what is known of an incident. */
 export function addSiteChangeRoutes(api: Api): void {
   api.openapi(pruneJobsRoute, async (c) =>
     answer(
@@ -198,7 +160,7 @@ export function addSiteChangeRoutes(api: Api): void {
     const { for: length, fail } = said(c.req.valid('json'));
     const forMs = readLengthMs('pause', length);
     const name = await nameOf(c.var.site, c.req.valid('param').pattern, findPausables);
-    const wanted = pauseOf(name, { forMs, fail }, c.var.site.now());
+    const wanted = pauseOf(name, { forMs, fail, by: c.var.caller.name }, c.var.site.now());
     await change(c, (session) => pause(session, [wanted]));
     return answer(c, pauseRecord.toJson(wanted));
   });
@@ -228,8 +190,6 @@ export function addSiteChangeRoutes(api: Api): void {
     const { id } = c.req.valid('param');
     return answer(c, only(id, await change(c, (session, at) => closeIncidents(session, [id], at))));
   });
-  api.openapi(stopRoute, async (c) => answer(c, await requestStop(c, c.req.valid('param').id), 202));
-  api.openapi(runRoute, async (c) => answer(c, await requestRun(c, c.req.valid('json')), 202));
 }
 
 /** Small, so that no step holds the write lock for long; what is left over is for the next call. */
@@ -266,83 +226,4 @@ async function nameOf(site: LiveSite, pattern: string, find: typeof findPaused):
 function only(id: number, [incident]: readonly IncidentRow[]) {
   if (incident === undefined) throw noSuchIncident(String(id));
   return incidentToJson(incident);
-}
-
-/**
- * Starts a script now with a runner of its own, which outlives the dashboard. Records first who asked for it.
- *
- * @throws {NoSuchName} if there is no such script
- * @throws {HTTPException} if it is refused, or its tier is at work
- */
-async function requestRun(
-  c: Context<ApiEnv>,
-  { script: name, alert }: { readonly script: string; readonly alert?: boolean | null | undefined },
-): Promise<{ script: string; pid: number }> {
-  const { site } = c.var;
-  const script = await findRunnable(site, name);
-  await refuseWhileBusy(site, script.tier);
-  await change(c, ({ events }, at) => events.record([{ at, event: 'run-requested', detail: script.name }]));
-  return { script: script.name, pid: await startRunner(site, script.name, alert ?? true) };
-}
-
-async function requestStop(c: Context<ApiEnv>, id: number) {
-  const { site, caller } = c.var;
-  const { root, state, env } = site;
-  const load = async () => ({ root, state, settings: await loadSettings(root, env) });
-  const wish = { by: caller.name, at: site.now() };
-  await site.changes.use((shared) => shared.ask((store) => stopRun(store, id, wish, load)));
-  return runRecord.toJson(await site.read(async ({ view }) => findRun(await view(), id)));
-}
-
-async function findRunnable({ root, env }: LiveSite, name: string): Promise<Script> {
-  const settings = await loadSettings(root, env);
-  const { script } = await findScriptToRun({ root, settings }, name);
-  if (script.refusals.length === 0) return script;
-  throw new HTTPException(409, { message: `${script.name} is refused: ${script.refusals.join(' ')}` });
-}
-
-/** Its call would end at once, and nobody would see why. */
-async function refuseWhileBusy(site: LiveSite, tier: string): Promise<void> {
-  const workers = await site.read(async ({ store }) => {
-    // On several machines, each has the tier for itself.
-    const here = store === null || store.fleet === null ? undefined : machineName();
-    return (await store?.workers.running(tier, here)) ?? [];
-  });
-  const busy = workers.find(
-    ({ host, boot_id: bootId, pid, pid_start_ticks: startTicks }) =>
-      checkLiveness({ host, bootId, pid, startTicks }) !== 'dead',
-  );
-  if (busy === undefined) return;
-  const since = new Date(busy.started_at).toISOString();
-  throw new HTTPException(409, {
-    message: `Another pass of ${tier} is running since ${since} (pid ${busy.pid}); wait for its end.`,
-  });
-}
-
-async function startRunner({ root, env, distFolder }: LiveSite, script: string, alert: boolean): Promise<number> {
-  const option = alert ? '--alert' : '--no-alert';
-  const words = [join(distFolder, 'bin.cjs'), '--root', root, 'run', option, '--', script];
-  const child = spawn(process.execPath, words, {
-    cwd: root,
-    env: { ...cronEnvironment(env), RUNNER_CALLED_BY: 'person' },
-    // A group of its own: what ends the dashboard does not end the run.
-    detached: true,
-    stdio: 'ignore',
-  });
-  try {
-    await once(child, 'spawn');
-  } catch (error) {
-    throw new HTTPException(503, { message: `No process could be started: ${(error as Error).message}` });
-  }
-  child.unref();
-  return child.pid as number;
-}
-
-const kept = /^(?:LANG|LANGUAGE|LC_.*|RUNNER_.*)$/;
-
-/** As cron gives it to its calls, with the variables of the runner's own that the dashboard was given. */
-function cronEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const own = Object.entries(env).filter(([name]) => kept.test(name));
-  const ofCron = cronEnv({ ...env, HOME: env.HOME ?? homedir() });
-  return { ...Object.fromEntries(own), ...ofCron, USER: ofCron.LOGNAME };
 }

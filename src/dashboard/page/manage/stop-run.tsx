@@ -3,7 +3,7 @@ import { ConfirmDialog } from '../components/dialog.tsx';
 import { tell } from '../components/toast.tsx';
 import { client } from '../data.ts';
 import { written } from './act.ts';
-import { mayManage } from './session.ts';
+import { may } from './session.ts';
 
 interface StopRunProps {
   readonly run: { readonly id: number; readonly script: string };
@@ -12,7 +12,7 @@ interface StopRunProps {
 /** Stops a run that goes on; nothing for who may not. */
 export function StopRun({ run: { id, script } }: StopRunProps) {
   const [isAsking, setIsAsking] = useState(false);
-  if (!mayManage.value) return null;
+  if (!may('run')) return null;
   return (
     <>
       <button type="button" onClick={() => setIsAsking(true)}>

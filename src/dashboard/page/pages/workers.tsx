@@ -91,7 +91,10 @@ const processColumn: TableColumn<{ readonly pid: number; readonly host: string }
   ),
 };
 
-const triggerColumn: TableColumn<Worker> = { title: 'Called by', cell: ({ trigger }) => triggerWords[trigger] };
+const triggerColumn: TableColumn<Worker> = {
+  title: 'Called by',
+  cell: ({ trigger, by }) => by ?? triggerWords[trigger],
+};
 
 function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
   const { data } = useQuery('/api/status', {});

@@ -227,6 +227,29 @@ export async function selectRun(log: LogView, id: number): Promise<RunWithOutput
   return { ...run, output, outputFile, filesKey, host, change: await selectChange(log, run) };
 }
 
+interface StartedBy {
+  readonly script: string;
+  /** The process of its runner. */
+  readonly pid: number;
+  readonly host: string;
+}
+
+/** The newest run that this runner has begun; null: it has begun none. */
+export async function selectRunOfProcess(log: LogView, { script, pid, host }: StartedBy): Promise<number | null> {
+  const run = await log.db
+    .selectFrom('runs')
+    .innerJoin('scripts', 'scripts.id', 'runs.script_id')
+    .innerJoin('workers', 'workers.id', 'runs.worker_id')
+    .innerJoin('hosts', 'hosts.id', 'workers.host_id')
+    .select(['runs.id', 'workers.pid', 'hosts.host'])
+    .where('scripts.name', '=', script)
+    .orderBy('runs.started_at', 'desc')
+    .orderBy('runs.id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return run?.pid === pid && run.host === host ? run.id : null;
+}
+
 /** The change of a failed run's script since it last succeeded; null: the content was the same. */
 export async function selectChange(log: LogView, run: RunRecord): Promise<ContentChange | null> {
   const { script, contentHash, startedAtMs } = run;
