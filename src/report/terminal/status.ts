@@ -303,11 +303,12 @@ export function renderPauses(pauses: readonly Pause[], screen: Screen): string[]
   return [palette.bold('paused'), ...lines];
 }
 
-/** `mail/*`, `fails when it is due`, `until 3 Nov 16:00`, `` `runner resume 'mail/*'` ends it ``. */
+/** `mail/*`, `fails when it is due`, `until 3 Nov 16:00`, `by ada`, `` `runner resume 'mail/*'` ends it ``. */
 export function describePause(pause: Pause, { clock }: Pick<Screen, 'clock'>): string[] {
   const until = pause.until === null ? 'until resumed' : `until ${clock.short(pause.until)}`;
   const failFast = pause.kind === 'fail-fast' ? ['fails when it is due'] : [];
-  return [nameOfPaused(pause), ...failFast, until, `\`${describeResume(pause)}\` ends it`];
+  const by = pause.by === null ? [] : [`by ${printableLine(pause.by)}`];
+  return [nameOfPaused(pause), ...failFast, until, ...by, `\`${describeResume(pause)}\` ends it`];
 }
 
 const INDENT = '  ';

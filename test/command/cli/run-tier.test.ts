@@ -56,7 +56,10 @@ describe('wrong use exits 2 with one sentence', () => {
     [['reprot'], /; did you mean `npx folder-runner report`\?\n$/],
     [['hourly/clean-tmp'], /; did you mean `npx folder-runner run hourly\/clean-tmp`\?\n$/],
     [['../jobs/hourly'], /There is no tier/],
-    [['kill', '4711'], /^runner: There is no command "kill"; did you mean `npx folder-runner stop 4711`\?\n$/],
+    [
+      ['terminate', '4711'],
+      /^runner: There is no command "terminate"; did you mean `npx folder-runner stop 4711`\?\n$/,
+    ],
     [['bury', '5'], /^runner: There is no command "bury"; did you mean `npx folder-runner job 5 bury`\?\n$/],
     [['finish', '5', '--result', '{}'], /did you mean `npx folder-runner job 5 finish`\?\n$/],
     [['retry'], /the tiers here are daily, hourly; did you mean `npx folder-runner job <id> retry`\?\n$/],

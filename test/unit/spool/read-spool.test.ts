@@ -66,7 +66,7 @@ test.each([
   [
     'with a run that has not ended',
     toLines({ ...run, end: { ...run.end, outcome: 'running' } }),
-    'end.outcome is "running", not one of succeeded, failed, timed-out, killed, crashed, not-started, released',
+    'end.outcome is "running", not one of succeeded, failed, timed-out, killed, crashed, not-started, released, stopped',
   ],
   ['without its end', toLines({ ...run, end: 7 }), 'end is 7, not an object'],
   ['that is too long', `${'x'.repeat(5 * 1024 * 1024)}\n`, 'it is longer than 4194304 bytes'],
