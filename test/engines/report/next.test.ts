@@ -95,7 +95,7 @@ test('due jobs of which nobody takes care did not come: without a handler, pause
     { name: 'mail/welcome?user=1', runAt: now - 2 * MINUTE },
     { name: 'mail/welcome', runAt: now - MINUTE },
   ]);
-  const pause: Pause = { name: 'queue/mail/*', kind: 'pause', until: now + 10 * MINUTE, createdAt: now - HOUR };
+  const pause: Pause = { name: 'queue/mail/*', kind: 'pause', until: now + 10 * MINUTE, createdAt: now - HOUR, by: null };
   await store.pauses.set(pause);
   const { late, items, pauses } = await next();
   expect(late.map(({ name, code, count, sinceMs }) => [name, code, count, minutesOf(sinceMs ?? 0)])).toEqual([
@@ -120,7 +120,7 @@ test('passes are among them, with the usual time of their scripts, and paused un
     'jobs/hourly/own.sh': '# @schedule daily at 14:10 in UTC\n',
   });
   await site.addRun('15min/a', now - DAY, { duration_us: 90_000_000 });
-  await site.store.pauses.set({ name: '15min', kind: 'pause', until: now + 20 * MINUTE, createdAt: now });
+  await site.store.pauses.set({ name: '15min', kind: 'pause', until: now + 20 * MINUTE, createdAt: now, by: null });
   const { items, passes, late } = await site.next();
   expect(passes.map(({ tier, scripts, usualMs }) => [tier, scripts, usualMs])).toEqual([
     ['15min', ['15min/a', '15min/b'], 90_000],
