@@ -43,6 +43,16 @@ export interface LiveSite {
   close(): Promise<void>;
 }
 
+/** Removes paths from a text, so that a remote caller does not learn the site's place on its machine. */
+export function withoutPlaces(
+  text: string,
+  { root, states, distFolder }: Pick<LiveSite, 'root' | 'states' | 'distFolder'>,
+) {
+  const elsewhere = states.map(({ path }) => path).filter((path) => !path.startsWith(root));
+  const places = [[root, '<root>'], ...elsewhere.map((path) => [path, '<state>']), [distFolder, '<runner>']] as const;
+  return places.reduce((left, [path = '', word = '']) => (path.length > 1 ? left.replaceAll(path, word) : left), text);
+}
+
 export type SitePlace = Pick<LiveSite, 'root' | 'env' | 'version' | 'now' | 'distFolder'>;
 
 export function openSite(place: SitePlace): LiveSite {

@@ -7,7 +7,7 @@ import { QueueError, type QueueErrorCode } from '../../queue/errors.ts';
 import { StoreUnavailable } from '../../store/failures.ts';
 import { NoSuchName, UsageError } from '../../system/base/errors.ts';
 import { rememberAnswers } from '../live/memo.ts';
-import type { LiveSite } from '../site.ts';
+import { type LiveSite, withoutPlaces } from '../site.ts';
 import { receiveBody } from './change/bodies.ts';
 import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addRunChangeRoutes } from './change/change-runs.ts';
@@ -118,7 +118,8 @@ type InvalidHook = NonNullable<NonNullable<ConstructorParameters<typeof OpenAPIH
 const refuseInvalid: InvalidHook = (result) => {
   if (result.success) return;
   const errors = result.error.issues.map((issue) => ({
-    in: result.target,
+    // As the document has it.
+    in: result.target === 'param' ? 'path' : result.target,
     name: issue.code === 'unrecognized_keys' ? issue.keys.join(', ') : issue.path.join('.'),
     detail: issue.code === 'unrecognized_keys' ? 'is not known here' : issue.message,
   }));
@@ -134,12 +135,6 @@ const statusOfCodes: Readonly<Record<QueueErrorCode, ContentfulStatusCode>> = {
   'stale-claim': 409,
   'deadline-soon': 409,
 };
-
-/** Removes paths from a text, so that a remote caller does not learn the site's place on its machine. */
-function withoutPlaces(text: string, { root, states, distFolder }: LiveSite): string {
-  const places = [...states.map(({ path }) => path), root, distFolder].filter((place) => place.length > 1);
-  return places.reduce((left, place) => left.replaceAll(place, place.startsWith(root) ? '<root>' : '<runner>'), text);
-}
 
 function describeError(error: Error, from: 'query' | 'json', tell: (text: string) => string): Response {
   if (error instanceof HTTPException) return answerProblem(error.status, { detail: tell(error.message) });

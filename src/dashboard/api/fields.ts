@@ -106,10 +106,23 @@ export function readClosedWindow(words: WindowWords, nowMs: number, backMs: numb
   return { sinceMs: sinceMs ?? Math.min(nowMs, untilMs - 1) - backMs, untilMs };
 }
 
-/** How lists are read piece by piece. */
-export const pageFields = (most: number, usual: number) => ({
-  limit: wholeNumber(1, most).default(usual),
-  cursor: oneText.max(200).optional().openapi({ description: '`next` of the previous answer' }),
+/**
+ * How lists are read piece by piece.
+ *
+ * @param length how many numbers name the place of an item
+ */
+export const pageFields = (length: number) => ({
+  limit: wholeNumber(1, 500).default(50).openapi({ default: 50 }),
+  cursor: oneText
+    .max(200)
+    .transform((text, ctx) => {
+      const place = readCursor(text, length);
+      if (place !== null) return place;
+      ctx.addIssue('must be `next` of an answer to the same question');
+      return z.NEVER;
+    })
+    .optional()
+    .openapi({ type: 'string', description: '`next` of the previous answer' }),
 });
 
 /** The server answers no other request during a search. */
@@ -142,12 +155,10 @@ export function writeCursor(...place: readonly number[]): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url');
 }
 
-/** @throws {InvalidParameter} for what no answer has given */
-export function readCursor(cursor: string | undefined, length: number): number[] | null {
-  if (cursor === undefined) return null;
+/** Null: no answer has given it. */
+function readCursor(cursor: string, length: number): number[] | null {
   const place = parse(Buffer.from(cursor, 'base64url').toString());
-  if (Array.isArray(place) && place.length === length && place.every(Number.isSafeInteger)) return place;
-  throw new InvalidParameter('cursor', 'must be `next` of an answer to the same question');
+  return Array.isArray(place) && place.length === length && place.every(Number.isSafeInteger) ? place : null;
 }
 
 function parse(text: string): unknown {

@@ -3,7 +3,6 @@ import type { JobSelection } from '../../queue/settle/many.ts';
 import { readJobStates } from '../../report/text/filters.ts';
 import { jobStates } from '../../store/words.ts';
 import { readWindow, searchSchema, textSchema, windowFields, wordsOf } from './fields.ts';
-import { InvalidParameter } from './route.ts';
 
 const stateWords = [...jobStates, 'ready', 'delayed'] as const;
 
@@ -12,7 +11,7 @@ export const jobFilterFields = {
   ...windowFields,
   state: wordsOf(stateWords)
     .optional()
-    .openapi({ description: '`ready` and `delayed` cannot be combined with others' }),
+    .openapi({ description: '`ready` and `delayed` are the parts of those that wait: `queued` and `retrying`' }),
   name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),
   search: searchSchema.openapi({ description: 'Exact text in data, result or reason, A to Z in either case' }),
 };
@@ -22,13 +21,6 @@ type JobFilterWords = z.infer<z.ZodObject<typeof jobFilterFields>>;
 /** @throws {InvalidParameter} for a window that ends before it begins, and for states that do not go together */
 export function readJobFilter({ state, name, search, ...words }: JobFilterWords, nowMs: number) {
   const { sinceMs: since, untilMs: until } = readWindow(words, nowMs);
-  return { ...readStates(state), pattern: name, search, since, until } satisfies JobSelection;
-}
-
-function readStates(words: readonly string[] | undefined) {
-  if (words === undefined) return {};
-  if (words.length > 1 && words.some((word) => word === 'ready' || word === 'delayed')) {
-    throw new InvalidParameter('state', 'takes ready or delayed alone');
-  }
-  return readJobStates(words.join(','));
+  const states = state === undefined ? {} : readJobStates(state.join(','));
+  return { ...states, pattern: name, search, since, until } satisfies JobSelection;
 }

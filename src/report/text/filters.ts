@@ -1,6 +1,6 @@
 import type { ListOptions } from '../../queue/api.ts';
 import { parseDurationMs } from '../../settings/readers.ts';
-import { type JobState, jobStates, type Outcome, outcomes } from '../../store/words.ts';
+import { isWaiting, type JobState, jobStates, type Outcome, outcomes, waitingStates } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { dayWords, type MeantTime, readLocalTime } from '../../system/base/local-time.ts';
 import { nearestName } from '../../system/base/suggest.ts';
@@ -94,10 +94,14 @@ function parseOutcome(word: string): Outcome {
  */
 export function readJobStates(text: string): Pick<ListOptions, 'state' | 'due'> {
   const words = text.split(',').map((word) => word.trim());
-  if (words.length === 1 && (words[0] === 'ready' || words[0] === 'delayed')) {
-    return { due: words[0] };
-  }
-  return { state: words.map(readState) };
+  const isDue = (word: string): word is 'ready' | 'delayed' => word === 'ready' || word === 'delayed';
+  const [due, other] = new Set(words.filter(isDue));
+  const state = words.filter((word) => !isDue(word)).map(readState);
+  if (due === undefined) return { state };
+  if (state.length === 0 && other === undefined) return { due };
+  const whole = state.find(isWaiting);
+  if (whole !== undefined) throw new UsageError(`${due} is a part of ${whole}, so give one of them.`);
+  return { state: [...waitingStates, ...state], ...(other === undefined && { due }) };
 }
 
 function readState(word: string): JobState {
@@ -106,7 +110,7 @@ function readState(word: string): JobState {
   const guess = nearestName(word, [...jobStates, 'ready', 'delayed']);
   const nearest = guess === word ? null : guess;
   throw new UsageError(
-    `--state takes one or more of ${jobStates.join(', ')}, or ready or delayed alone, ` +
+    `--state takes one or more of ${jobStates.join(', ')}, ready or delayed, ` +
       `found ${JSON.stringify(printableLine(word))}${nearest === null ? '.' : `; did you mean ${nearest}?`}`,
   );
 }

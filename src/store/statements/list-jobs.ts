@@ -3,7 +3,7 @@ import { type ListedJobRow, listedJob } from '../shared/job-columns.ts';
 import type { Condition, Dialect } from '../shared/sql/dialect.ts';
 import { pagesOf } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
-import type { JobState, Outcome } from '../words.ts';
+import { isWaiting, type JobState, type Outcome } from '../words.ts';
 import { hasClaim, hasOpenKey, nextFirst } from './job-rows.ts';
 
 /** Null: its row is gone. */
@@ -15,6 +15,7 @@ export interface JobFilter {
   /** Globs over names; undefined: all. */
   readonly patterns?: readonly string[] | undefined;
   readonly states?: readonly JobState[] | undefined;
+  /** Of those that wait. */
   readonly due?: 'ready' | 'delayed' | undefined;
   readonly parent?: number | undefined;
   readonly before?: number | undefined;
@@ -184,8 +185,10 @@ async function selectIds(db: Statements, filter: JobFilter): Promise<{ ids: stri
     const fitAny = db.dialect.fits('name', patterns);
     and(fitAny.text, ...fitAny.values);
   }
-  if (due === 'ready') and('run_at <= ?', at);
-  if (due === 'delayed') and('run_at > ?', at);
+  if (due !== undefined) {
+    const isDue = `run_at ${due === 'ready' ? '<=' : '>'} ?`;
+    and(states?.every(isWaiting) ? isDue : `(${isDue} or state not in ('queued', 'retrying'))`, at);
+  }
   if (parent !== undefined) and('parent_id = ?', parent);
   if (filter.before !== undefined) and('id < ?', filter.before);
   if (filter.after !== undefined) and('id > ?', filter.after);

@@ -17,7 +17,8 @@ async function openSite() {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const response = await ask(path, { method, ...(body !== undefined && { body: text }) });
     const answered = await response.text();
-    return { status: response.status, text: answered, body: JSON.parse(answered) };
+    const location = response.headers.get('location');
+    return { status: response.status, location, text: answered, body: JSON.parse(answered) };
   };
   const told = async () => {
     const { activity } = jsonOf(await inRoot(root, 'activity', '--order', 'oldest', '--json'));
@@ -35,6 +36,7 @@ test('a job is added, changed, claimed, ended and removed, and each of it says w
   const exact = '{"name":"export","data":{"10":1,"2":12345678901234567890.10}}';
   expect(await send('POST', '/api/jobs', exact)).toMatchObject({
     status: 201,
+    location: 'jobs/1',
     body: { items: [{ id: 1, added: true, changed: false, ignored: [] }] },
   });
   const changed = await send('PATCH', '/api/jobs/1', { priority: 7 });
@@ -49,7 +51,8 @@ test('a job is added, changed, claimed, ended and removed, and each of it says w
   expect(finished).toMatchObject({ status: 200, body: { job: { state: 'finished', result: { sent: true } } } });
   expect(await send('POST', '/api/jobs/1/kick')).toMatchObject({ status: 409, body: { title: 'Conflict' } });
   checkInvariants(root);
-  expect(await send('DELETE', '/api/jobs/1')).toMatchObject({ status: 200, body: { id: 1, job: null } });
+  const removed = { id: 1, job: { name: 'export', state: 'finished', result: { sent: true } } };
+  expect(await send('DELETE', '/api/jobs/1')).toMatchObject({ status: 200, body: removed });
   expect(await send('DELETE', '/api/jobs/1')).toMatchObject({ status: 404 });
   expect(await told()).toEqual(['job-added', 'job-updated', 'job-claimed', 'job-ended', 'job-deleted']);
   expect(queryLog(root, 'select distinct actor from events')).toEqual([{ actor: me }]);
@@ -102,11 +105,27 @@ test('a selection is changed job by job, and each refusal is told', async () => 
     { verb: 'kick', ids: [1], filter: {} },
     { verb: 'kick', ids: [1], options: { reason: '' } },
     { verb: 'kick', ids: [1], dryRun: true },
-    { verb: 'kick', filter: { state: 'ready,failed' } },
+    { verb: 'kick', filter: { state: 'ready,queued' } },
     { verb: 'kick', filter: { since: 'someday' } },
   ]) {
     expect(await send('POST', '/api/jobs/batch', wrong)).toMatchObject({ status: 400 });
   }
+});
+
+test('what is there already is told with 200, and what was not there to end with 404', async () => {
+  const { send } = await openSite();
+  const job = { name: 'export', uniqueKey: 'k' };
+  expect(await send('POST', '/api/jobs', job)).toMatchObject({ status: 201, location: 'jobs/1' });
+  const again = { status: 200, location: 'jobs/1', body: { items: [{ id: 1, added: false }] } };
+  expect(await send('POST', '/api/jobs', job)).toMatchObject(again);
+  expect(await send('POST', '/api/jobs', [job, { name: 'export' }])).toMatchObject({ status: 201, location: null });
+  for (const path of ['/api/pauses/queue', '/api/mutes/queue']) {
+    expect(await send('DELETE', path)).toMatchObject({ status: 404, body: { detail: expect.stringMatching(/queue/) } });
+    expect(await send('PUT', path, {})).toMatchObject({ status: 200 });
+    expect(await send('DELETE', path)).toMatchObject({ status: 200 });
+  }
+  for (const path of ['/api/pauses/nothing', '/api/mutes/nothing'])
+    expect(await send('PUT', path, {})).toMatchObject({ status: 404 });
 });
 
 test('what ended long ago is removed, and so are events', async () => {

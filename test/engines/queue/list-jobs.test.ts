@@ -44,6 +44,7 @@ const listed: readonly (readonly [options: ListOptions, names: string])[] = [
   [{ due: 'ready' }, 'child ready/high ready/low retrying'],
   [{ due: 'delayed' }, 'delayed retrying-delayed'],
   [{ due: 'delayed', state: 'queued' }, 'delayed'],
+  [{ due: 'ready', state: ['queued', 'failed'] }, 'child ready/high ready/low failed'],
   [{ order: 'next' }, 'delayed ready/high retrying child retrying-delayed ready/low'],
   [{ order: 'next', due: 'ready' }, 'ready/high retrying child ready/low'],
   [{ order: 'next', pattern: 'ready/low' }, 'ready/low'],

@@ -90,13 +90,15 @@ test.each([
   ['queued, retrying', { state: ['queued', 'retrying'] }],
   ['ready', { due: 'ready' }],
   ['delayed', { due: 'delayed' }],
+  ['failed,ready', { state: ['queued', 'retrying', 'failed'], due: 'ready' }],
+  ['ready,delayed', { state: ['queued', 'retrying'] }],
 ])('%j asks for %j', (text, asked) => {
   expect(readJobStates(text)).toEqual(asked);
 });
 
 test.each([
   ['faild', 'found "faild"; did you mean failed?'],
-  ['failed,ready', 'ready or delayed alone, found "ready"'],
+  ['ready,queued', 'ready is a part of queued, so give one of them.'],
   ['', 'found ""'],
 ])('%j is wrong use', (text, message) => {
   expect(() => readJobStates(text)).toThrow(message);

@@ -41,14 +41,22 @@ const addRoute = defineRoute('run', {
   path: '/api/jobs',
   summary: 'Adds a job, or several in their order, all or none',
   request: jsonBody(z.union([newJobSchema, z.array(newJobSchema).min(1).max(MOST_AT_ONCE)])),
-  responses: { 201: jsonResponse('Their numbers, in their order', addedSchema) },
+  responses: {
+    200: jsonResponse('Nothing was added: the numbers of the jobs that have their unique keys', addedSchema),
+    201: {
+      ...jsonResponse('Their numbers, in their order', addedSchema),
+      headers: z.object({ Location: z.string().optional().openapi({ description: 'Of one job: its address' }) }),
+    },
+  },
 });
 
 /** How a job stands after a verb. */
 const changedSchema = z
   .object({
     id: z.int(),
-    job: schemaOfField(field.one(jobRecord).orNull.about('Null: it was deleted, or was not kept after its end')),
+    job: schemaOfField(
+      field.one(jobRecord).orNull.about('As it was before, if it was deleted. Null: it was not kept after its end'),
+    ),
   })
   .openapi('ChangedJob');
 
@@ -148,7 +156,9 @@ export function addJobChangeRoutes(api: Api): void {
       name: job.name,
     }));
     const items = await withSiteQueue(c, (queue) => queue.addManyUnique(jobs));
-    return answer(c, { items }, 201);
+    const [only, other] = items;
+    if (only !== undefined && other === undefined) c.header('Location', `jobs/${only.id}`);
+    return answer(c, { items }, items.some(({ added }) => added) ? 201 : 200);
   });
   api.openapi(kickRoute, async (c) => {
     const { names, count = Number.MAX_SAFE_INTEGER } = said(c.req.valid('json'));
@@ -195,8 +205,9 @@ interface NamedClaim {
 /** Applies the verb to a job, and says how the job stands then. */
 async function change(c: Context<ApiEnv>, verb: VerbName, { id, token }: NamedClaim, options: Options) {
   return await withSiteQueue(c, async (queue) => {
+    const before = verb === 'delete' ? await queue.get(id) : null;
     await queue.apply(verb, token === undefined ? id : { id, token: String(token) }, options);
-    const job = await queue.get(id);
+    const job = before ?? (await queue.get(id));
     return { id, job: job && jobRecord.toJson(job) };
   });
 }

@@ -17,6 +17,7 @@ import { readTimeSpan } from '../../../report/text/filters.ts';
 import type { IncidentRow } from '../../../store/schema.ts';
 import { type PruneStep, pruningOf } from '../../../store/statements/pruning.ts';
 import type { StoreSession } from '../../../store/store.ts';
+import { NoSuchName } from '../../../system/base/errors.ts';
 import { field } from '../../../system/base/record.ts';
 import { removeOutput } from '../../../system/place/state-folder.ts';
 import type { LiveSite } from '../../site.ts';
@@ -76,7 +77,7 @@ const resumeRoute = defineRoute('manage', {
   operationId: 'endPause',
   method: 'delete',
   path: '/api/pauses/{pattern{.+}}',
-  summary: 'Ends a pause, if there is one',
+  summary: 'Ends a pause',
   request: { params: patternParam },
   responses: {
     200: jsonResponse(
@@ -109,7 +110,7 @@ const unmuteRoute = defineRoute('manage', {
   operationId: 'endMute',
   method: 'delete',
   path: '/api/mutes/{pattern{.+}}',
-  summary: 'Ends a mute, if there is one',
+  summary: 'Ends a mute',
   request: { params: patternParam },
   responses: { 200: jsonResponse('The patterns that were unmuted', z.object({ unmuted: z.array(z.string()) })) },
 });
@@ -167,6 +168,7 @@ export function addSiteChangeRoutes(api: Api): void {
   api.openapi(resumeRoute, async (c) => {
     const name = await nameOf(c.var.site, c.req.valid('param').pattern, findPaused);
     const { ended, wider } = await change(c, (session, at) => resume(session, [name], at));
+    if (ended.length === 0) throw new NoSuchName(`${name} has no pause of its own; GET /api/pauses lists them.`);
     return answer(c, { resumed: ended, pause: wider.map(pauseRecord.toJson)[0] ?? null });
   });
   api.openapi(muteRoute, async (c) => {
@@ -180,6 +182,7 @@ export function addSiteChangeRoutes(api: Api): void {
   api.openapi(unmuteRoute, async (c) => {
     const { pattern } = c.req.valid('param');
     const ended = await change(c, (session, at) => endMutes(session, [pattern], at));
+    if (ended.length === 0) throw new NoSuchName(`There is no mute of ${pattern}; GET /api/mutes lists them.`);
     return answer(c, { unmuted: ended.map(({ name }) => name) });
   });
   api.openapi(acknowledgeRoute, async (c) => {

@@ -15,7 +15,6 @@ import {
   pageFields,
   pageOf,
   readClosedWindow,
-  readCursor,
   readPage,
   readWindow,
   searchSchema,
@@ -45,7 +44,7 @@ const activityView = view({
   summary: 'What happened to jobs and workers',
   query: {
     ...windowFields,
-    ...pageFields(500, 100),
+    ...pageFields(3),
     offset: wholeNumber(0, 10_000).optional().openapi({ description: 'Leaves out this many at the beginning' }),
     order: oneOf(['asc', 'desc']).default('desc'),
     job: idSchema.optional(),
@@ -64,7 +63,7 @@ const activityView = view({
   read: async (site, { limit, cursor, offset, order, job: jobId, worker: workerId, ...words }) => {
     const log = await site.view();
     const { event: events, subject, by, search, ...window } = words;
-    const after = (readCursor(cursor, 3) as ActivityPlace | null) ?? undefined;
+    const after = cursor as ActivityPlace | undefined;
     const asked = { ...readWindow(window, site.nowMs), jobId, workerId, offset, after };
     const query = { ...asked, order: order === 'desc' ? ('newest' as const) : ('oldest' as const) };
     const filter = { events, subject, by, search };

@@ -8,7 +8,7 @@ import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { readHealth } from '../../../report/model/verdict.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import { record, shown } from '../../../system/base/record.ts';
-import { oneOf, pageFields, pageOf, readCursor, readLog, readPage, textSchema, wordsOf } from '../fields.ts';
+import { oneOf, pageFields, pageOf, readLog, readPage, textSchema, wordsOf } from '../fields.ts';
 import { type Api, defineRoute } from '../route.ts';
 import { view } from '../view.ts';
 
@@ -18,7 +18,7 @@ const incidentsView = view({
   summary: 'Current and past incidents, the newest first',
   permission: 'wall',
   query: {
-    ...pageFields(500, 100),
+    ...pageFields(1),
     state: oneOf(['open', 'over', 'all']).default('open'),
     subject: textSchema.optional().openapi({ example: 'hourly/import' }),
   },
@@ -26,7 +26,7 @@ const incidentsView = view({
   answers: pageOf(incidentRecord),
   read: async (site, { limit, cursor, state, subject }) => {
     const log = await site.view();
-    const [beforeId] = readCursor(cursor, 1) ?? [];
+    const [beforeId] = cursor ?? [];
     const select = (most: number) => selectIncidents(log, { state, subject, beforeId, limit: most });
     const { items, next } = await readPage(limit, select, ({ id }) => [id]);
     const foreseen = await foresee(site.store, site, items);

@@ -4,6 +4,7 @@ import { findAnything, foundRecord } from '../../../report/model/search.ts';
 import { readStatus, statusRecord, withFigures } from '../../../report/model/status.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { record, shown } from '../../../system/base/record.ts';
+import { withoutPlaces } from '../../site.ts';
 import { lateAfter, readClosedWindow, textSchema, wholeNumber, windowFields, zoneField } from '../fields.ts';
 import { view } from '../view.ts';
 
@@ -37,7 +38,10 @@ const statusView = view({
   says: 'The status',
   answers: problemRecord,
   isWithoutLog: true,
-  read: async (site) => ({ ...withFigures(await readStatus(site)), logProblem: site.problem }),
+  read: async (site, _, live) => {
+    const logProblem = site.problem === null ? null : withoutPlaces(site.problem, live);
+    return { ...withFigures(await readStatus(site)), logProblem };
+  },
 });
 
 const zone = zoneField('times within sentences');
@@ -62,7 +66,7 @@ const failuresView = view({
 const LONGEST_FIND_MS = 150;
 
 const searchView = view({
-  operationId: 'search',
+  operationId: 'searchSite',
   path: '/api/search',
   summary: 'Scripts, runs and jobs that a text names, a few of each',
   query: {

@@ -13,7 +13,6 @@ import {
   idSchema,
   pageFields,
   pageOf,
-  readCursor,
   readLog,
   readPage,
   readWindow,
@@ -36,7 +35,7 @@ const runsView = view({
   summary: 'Runs of all scripts and handlers, the newest first',
   query: {
     ...windowFields,
-    ...pageFields(500, 50),
+    ...pageFields(2),
     script: textSchema.optional().openapi({ example: 'hourly/*', description: 'A name, or a pattern' }),
     search: searchSchema.openapi({
       description: 'Text in the name of the script or in the error, A to Z in either case; or the number of a run',
@@ -52,8 +51,7 @@ const runsView = view({
   read: async (site, { limit, cursor, script: word, tier, job, outcome: asked, search, count, zone, ...window }) => {
     const { nowMs } = site;
     const log = await site.view();
-    const place = readCursor(cursor, 2);
-    const after = place === null ? undefined : { startedAtMs: place[0] as number, id: place[1] as number };
+    const after = cursor && { startedAtMs: cursor[0] as number, id: cursor[1] as number };
     const scripts = word === undefined ? undefined : await findScripts(site, word);
     const filter = { ...readWindow(window, nowMs), scripts, tier, job, outcomes: asked, search };
     const query = { ...filter, after };

@@ -6,7 +6,7 @@ import { findHolders, readTierState, tierStateRecord } from '../../../report/mod
 import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
 import { noSuchTier } from '../../../report/names.ts';
 import { field, quoting, record, shown } from '../../../system/base/record.ts';
-import { oneOf, pageFields, pageOf, readCursor, readPage, textSchema } from '../fields.ts';
+import { oneOf, pageFields, pageOf, readPage, textSchema } from '../fields.ts';
 import { view } from '../view.ts';
 import { scriptFileRecord, withPause } from './scripts.ts';
 
@@ -69,7 +69,7 @@ const workersView = view({
   summary: 'Passes and workers of the queue, the newest first, and other programs that wait for jobs',
   permission: 'wall',
   query: {
-    ...pageFields(500, 50),
+    ...pageFields(1),
     kind: oneOf(['tier', 'script', 'backlog', 'queue']).optional(),
     tier: textSchema.optional(),
     state: oneOf(['running', 'finished', 'skipped', 'crashed']).optional(),
@@ -78,7 +78,7 @@ const workersView = view({
   answers: record(null, { ...pageOf(workerRecord).fields, waiting: shown.list(shown.one(waiterRecord)) }),
   read: async ({ view, states, nowMs }, { limit, cursor, ...filter }) => {
     const { db } = await view();
-    const [beforeId] = readCursor(cursor, 1) ?? [];
+    const [beforeId] = cursor ?? [];
     const select = (most: number) => selectWorkers(db, { ...filter, beforeId, limit: most });
     const page = await readPage(limit, select, ({ id }) => [id]);
     return { ...page, waiting: states().flatMap((state) => listWaiters(state, nowMs)) };
