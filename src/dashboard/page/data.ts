@@ -3,6 +3,7 @@ import createClient, { type MaybeOptionalInit } from 'openapi-fetch';
 import type { PathsWithMethod } from 'openapi-typescript-helpers';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { paths } from '../client/paths.ts';
+import { leftPlace } from './left-places.ts';
 import { answerFromPage, CUT, embedded } from './source/embedded.ts';
 import { followChanges, type LiveState } from './source/live.ts';
 
@@ -109,7 +110,8 @@ export function useList<P extends ListPath>(
   isLog = false,
 ): List<ItemOf<P>, Answer<P>> {
   const question = JSON.stringify([path, query]);
-  const [wanted, setWanted] = useState({ question, count: 1 });
+  const { counts } = leftPlace();
+  const [wanted, setWanted] = useState({ question, count: counts.get(question) ?? 1 });
   const count = wanted.question === question ? wanted.count : 1;
   const { data, problem } = useAsked<Read>(question, `${question} ${count}`, async (round, last) => {
     const read: ReadPage = (cursor) =>
@@ -119,7 +121,11 @@ export function useList<P extends ListPath>(
     return isLog && last !== null ? await readOn(last, count, read) : await readPages(last, count, read);
   });
   const next = data?.next ?? null;
-  const more = next === null || next === CUT ? null : () => setWanted({ question, count: count + 1 });
+  const ask = (): void => {
+    counts.set(question, count + 1);
+    setWanted({ question, count: count + 1 });
+  };
+  const more = next === null || next === CUT ? null : ask;
   const { items = null, pages = [] } = data ?? {};
   return { items, pages, problem, more, isCut: next === CUT } as List<ItemOf<P>, Answer<P>>;
 }

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { enterPlace } from './left-places.ts';
 
 /** Pages, by the first part of the address after `#`. */
 export type PagePath =
@@ -31,6 +32,7 @@ addEventListener('hashchange', () => {
   const next = readPlace(location.hash);
   const { path, item } = place.peek();
   const isElsewhere = next.path !== path || next.item !== item;
+  enterPlace();
   place.value = next;
   if (isElsewhere) moves.value += 1;
 });

@@ -1,9 +1,11 @@
 import type { ComponentChildren } from 'preact';
-import { useId } from 'preact/hooks';
-import type { List } from '../data.ts';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { readLocalTime } from '../../../system/base/local-time.ts';
+import { isStatic, type List } from '../data.ts';
 import { place, setQuery } from '../router.ts';
 import { Loading, Notice } from './page.tsx';
 import { Icon } from './state.tsx';
+import { serverNow } from './time.tsx';
 
 interface SearchProps {
   readonly label: string;
@@ -11,8 +13,17 @@ interface SearchProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Filters while one types. */
+/** Nobody waits for what they are still typing. */
+const TYPING_MS = 250;
+
+/** Filters while one types, a moment after the last key. */
 export function SearchField({ label, value, onChange }: SearchProps) {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const typed = (text: string): void => {
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => onChange(text), TYPING_MS);
+  };
   return (
     <label class="search">
       <Icon name="search" />
@@ -23,7 +34,7 @@ export function SearchField({ label, value, onChange }: SearchProps) {
         value={value}
         autocomplete="off"
         spellcheck={false}
-        onInput={({ currentTarget }) => onChange(currentTarget.value)}
+        onInput={({ currentTarget }) => typed(currentTarget.value)}
       />
     </label>
   );
@@ -91,22 +102,98 @@ export function SpanButtons({ chosen, onChoose }: SpanButtonsProps) {
   );
 }
 
-const spans = [
+const spans: readonly (readonly [since: string, words: string])[] = [
   ['', 'at any time'],
   ['1h', 'in the last hour'],
   ['24h', 'in the last 24 hours'],
   ['7d', 'in the last 7 days'],
   ['30d', 'in the last 30 days'],
   ['365d', 'in the last year'],
-] as const;
+];
 
-/** From when on; kept in the address, where it may be any time that the API takes. */
+/** Days and nights by the viewer's clock, which a report was not asked for. */
+const days: readonly (readonly [since: string, words: string])[] = isStatic
+  ? []
+  : [
+      ['today', 'today'],
+      ['yesterday', 'yesterday'],
+      ['last night', 'last night (18:00 to 08:00)'],
+    ];
+
+/** The choice that opens fields for two times. */
+const BETWEEN = 'between';
+
+/** From when until when; kept in the address, where it may be any time that the API takes. */
 export function SinceChoice({ label }: { readonly label: string }) {
-  const { since = '' } = place.value.query;
-  const known = spans.some(([value]) => value === since) ? spans : [...spans, [since, `since ${since}`] as const];
+  const { since = '', until = '' } = place.value.query;
+  const known = [...spans, ...days];
+  const isKnown = known.some(([value]) => value === since) && (until === '' || until === since);
+  const [isOpen, setIsOpen] = useState(!isKnown);
+  const value = isOpen || !isKnown ? BETWEEN : since;
+  const choose = (chosen: string): void => {
+    setIsOpen(chosen === BETWEEN);
+    // A day or a night ends; other times reach until now.
+    if (chosen !== BETWEEN) setQuery({ since: chosen, until: days.some(([day]) => day === chosen) ? chosen : null });
+  };
   return (
-    <Choice<string> label={label} value={since} options={known} onChange={(value) => setQuery({ since: value })} />
+    <>
+      <Choice<string>
+        label={label}
+        value={value}
+        options={isStatic ? known : [...known, [BETWEEN, 'between …']]}
+        onChange={choose}
+      />
+      {value === BETWEEN && (
+        <>
+          <TimeField label="from" name="since" value={since} />
+          <TimeField label="to" name="until" value={until} />
+        </>
+      )}
+    </>
   );
+}
+
+interface TimeFieldProps {
+  readonly label: string;
+  readonly name: 'since' | 'until';
+  readonly value: string;
+}
+
+function TimeField({ label, name, value }: TimeFieldProps) {
+  const id = useId();
+  const atMs = readLocalTime(value, serverNow.peek(), 'past')?.startMs ?? null;
+  return (
+    <span class="choice">
+      <label for={id}>{label}</label>
+      <input
+        type="datetime-local"
+        id={id}
+        value={atMs === null ? '' : inputTime(atMs)}
+        onChange={({ currentTarget }) => setQuery({ [name]: currentTarget.value })}
+      />
+    </span>
+  );
+}
+
+/** As the browser's field takes a time: `2026-11-03T14:05`, by the viewer's clock. */
+function inputTime(atMs: number): string {
+  return new Date(atMs - new Date(atMs).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+interface Range {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+/** The range of the address for the API: times and days are the viewer's, whatever zone the server has. */
+export function readRange({ since, until }: Range): { since?: string; until?: string } {
+  const start = since && readLocalTime(since, serverNow.peek(), 'past');
+  const end = until && readLocalTime(until, serverNow.peek(), 'past');
+  // What is no time is a length, which is the same everywhere.
+  return {
+    ...(since && { since: start ? new Date(start.startMs).toISOString() : since }),
+    ...(until && { until: end ? new Date(end.endMs).toISOString() : until }),
+  };
 }
 
 interface MoreProps {

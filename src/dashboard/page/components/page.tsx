@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import type { Asked } from '../data.ts';
 import { pageTitle } from '../frame/tab.ts';
+import { returnToPlace } from '../left-places.ts';
 import { moves } from '../router.ts';
 import { Icon, type Tone } from './state.tsx';
 import { Sentences, Words } from './text.tsx';
@@ -18,7 +19,7 @@ interface PageProps {
 
 let seen = 0;
 
-/** One page: who comes from another one finds the focus at its heading, at the top. */
+/** One page: who comes from another one finds the focus at its heading, at the top; who comes back, where they were. */
 export function Page({ title, tab = title, aside, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -28,6 +29,7 @@ export function Page({ title, tab = title, aside, children }: PageProps) {
     // A page that was just opened is at the top already.
     if (moves.peek() === seen) return;
     seen = moves.peek();
+    if (returnToPlace()) return;
     scrollTo(0, 0);
     heading.current?.focus({ preventScroll: true });
   }, []);

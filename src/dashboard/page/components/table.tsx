@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import { leftPlace } from '../left-places.ts';
 import { Icon } from './state.tsx';
 
 export interface TableColumn<Row> {
@@ -54,7 +55,12 @@ interface TableProps<Row> {
 /** Rows in columns; where there is little room, cards. Headers are buttons that sort. */
 export function Table<Row>({ caption, columns, rows, keyOf, below, ...more }: TableProps<Row>) {
   const { sorting = null, most } = more;
-  const [sorted, setSorted] = useState<Sorting | null>(sorting);
+  const { sortings } = leftPlace();
+  const [sorted, setSorted] = useState((sortings.get(caption) as Sorting | undefined) ?? sorting);
+  const sort = (chosen: Sorting): void => {
+    sortings.set(caption, chosen);
+    setSorted(chosen);
+  };
   const sortBy = columns.find(({ title }) => title === sorted?.title)?.sortBy;
   const ordered = sortBy && sorted ? rows.toSorted(compareBy(sortBy, sorted.isDescending)) : rows;
   return (
@@ -64,7 +70,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, below, ...more }: Ta
         <thead role="rowgroup">
           <tr role="row">
             {columns.map((column) => (
-              <Header key={column.title} column={column} sorted={sorted} onSort={setSorted} />
+              <Header key={column.title} column={column} sorted={sorted} onSort={sort} />
             ))}
           </tr>
         </thead>

@@ -1,21 +1,29 @@
 import { countOf } from '../../../system/base/format.ts';
 import { withInstants } from '../../../system/base/text.ts';
 import type { components } from '../../client/paths.ts';
-import { Listed, SinceChoice } from '../components/fields.tsx';
+import { Choice, Listed, readRange, SearchField, SinceChoice } from '../components/fields.tsx';
 import { Empty, Page } from '../components/page.tsx';
 import { Name, RunLink, ScriptLink, Words } from '../components/text.tsx';
 import { formatShort, serverNow, Time } from '../components/time.tsx';
-import { useList } from '../data.ts';
-import { hrefOf, place } from '../router.ts';
+import { isStatic, useList } from '../data.ts';
+import { hrefOf, place, setQuery } from '../router.ts';
 
 /** Events of all jobs and workers, the newest first, with who caused them. */
 export function ActivityPage() {
-  const { since, job, worker } = place.value.query;
-  const list = useList('/api/activity', { since: since || undefined, job, worker, limit: 100 });
+  const { job, worker, event, subject, by, search, ...times } = place.value.query;
+  const filter = { job, worker, event, subject, by, search };
+  const list = useList('/api/activity', { ...filter, ...readRange(times), limit: 100 });
   const only = job ? `job ${job}` : worker ? `worker ${worker}` : null;
   return (
     <Page title="Activity">
       <div class="bar">
+        {!isStatic && (
+          <>
+            <SearchField label="Text" value={search ?? ''} onChange={(value) => setQuery({ search: value || null })} />
+            <Choice label="What" value={event ?? ''} options={kinds} onChange={(value) => setQuery({ event: value })} />
+            <Choice label="By" value={by ?? ''} options={people} onChange={(value) => setQuery({ by: value })} />
+          </>
+        )}
         <SinceChoice label="When" />
         {only && (
           <span>
@@ -33,6 +41,23 @@ export function ActivityPage() {
     </Page>
   );
 }
+
+const kinds = [
+  ['', 'everything'],
+  ['job-failed,worker-crashed,run-orphaned,job-lease-expired,alert-undelivered,lock-lost', 'failures'],
+  ['run-started,run-requested', 'runs begun'],
+  ['paused,resumed,muted,unmuted', 'pauses and mutes'],
+  ['incident-acknowledged,incident-closed', 'incidents'],
+  ['job-kicked,job-updated,job-cancelled,job-buried,job-deleted,job-requeued', 'changed jobs'],
+  ['worker-started,worker-finished,worker-skipped,worker-crashed', 'workers'],
+] as const;
+
+const people = [
+  ['', 'anybody or nobody'],
+  ['*', 'somebody'],
+  ['token *', 'a token'],
+  ['user *', 'a user of the host'],
+] as const;
 
 type Happening = components['schemas']['Activity'];
 

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { matchGlob } from '../../../system/base/glob.ts';
 
 /** Contents of a static report: answers of the API, all of one moment. */
 interface Embedded {
@@ -29,6 +30,7 @@ interface Run {
   readonly job: number | null;
   readonly outcome: string | null;
   readonly startedAt: string | null;
+  readonly summary?: string | null;
 }
 
 const packed = document.getElementById('data')?.textContent ?? '';
@@ -79,16 +81,25 @@ function findRuns({ runs, areRunsCut, madeAt }: Embedded, query: URLSearchParams
   const tier = query.get('tier');
   const job = query.get('job');
   const outcomes = query.getAll('outcome').join().split(',').filter(Boolean);
+  const search = query.get('search')?.toLowerCase();
+  const untilMs = readTime(query.get('until') ?? '', Date.parse(madeAt));
   const sinceMs = readTime(query.get('since') ?? '', Date.parse(madeAt));
   const found = runs.filter((run) => {
-    if (script !== null && run.script !== script) return false;
+    if (script !== null && !matchGlob(script, run.script)) return false;
+    if (search && !textOf(run).includes(search) && String(run.id) !== search) return false;
     if (tier !== null && run.tier !== tier) return false;
     if (job !== null && String(run.job) !== job) return false;
     if (outcomes.length > 0 && !outcomes.includes(run.outcome ?? 'running')) return false;
-    return !(Date.parse(run.startedAt ?? '') < sinceMs);
+    const startMs = Date.parse(run.startedAt ?? '');
+    return !(startMs < sinceMs || startMs >= untilMs);
   });
   // As a server answers: a run that was taken into the log late has a higher number than those after it.
   return pageOf(found.toSorted(byStart), query, areRunsCut);
+}
+
+/** What a search of runs looks at: the name and the error of those that failed. */
+function textOf({ script, summary }: Run): string {
+  return `${script}\n${summary ?? ''}`.toLowerCase();
 }
 
 function byStart(one: Run, other: Run): number {

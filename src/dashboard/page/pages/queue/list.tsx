@@ -1,13 +1,18 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { countOf, formatCount } from '../../../../system/base/format.ts';
-import { Listed } from '../../components/fields.tsx';
+import type { components } from '../../../client/paths.ts';
+import { Listed, readRange } from '../../components/fields.tsx';
 import { Empty } from '../../components/page.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name, Words } from '../../components/text.tsx';
 import { serverNow } from '../../components/time.tsx';
-import { useList } from '../../data.ts';
+import { isStatic, useList } from '../../data.ts';
+import { useHeldRows } from '../../held-rows.ts';
 import { may } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
+import { JobAbout } from './about.tsx';
+import { AllThatMatch } from './all-that-match.tsx';
 import { describeTries, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
 import { JobVerbs } from './verbs.tsx';
 
@@ -18,29 +23,56 @@ export interface JobFilters {
   readonly state: string | undefined;
   /** Added since then: `12h`, `2026-11-01`. */
   readonly since: string | undefined;
+  /** Added before then. */
+  readonly until: string | undefined;
   /** In data, result or reason. */
   readonly search: string | undefined;
 }
+
+type Job = components['schemas']['ListedJob'];
 
 /** At a glance; more when asked for. */
 const PAGE = 50;
 
 /** The newest jobs, or those that the filters choose, with verbs for the rows that are chosen. */
 export function JobListing({ filters }: { readonly filters: JobFilters }) {
-  const list = useList('/api/jobs', { ...filters, limit: PAGE });
-  const selection = useSelection((list.items ?? []).map(({ id }) => id));
+  // Other filters have other rows: none of them is chosen or held.
+  return <HeldListing key={JSON.stringify(filters)} filters={filters} />;
+}
+
+function HeldListing({ filters }: { readonly filters: JobFilters }) {
+  const query = { ...filters, ...readRange(filters), limit: PAGE, ...(!isStatic && { count: 'true' }) };
+  const list = useList('/api/jobs', query);
+  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const { rows, news, load } = useHeldRows(list.items, chosen.size > 0);
+  const selection = useSelection(
+    rows.map(({ id }) => id),
+    chosen,
+    setChosen,
+  );
+  const total = list.pages[0]?.total ?? null;
   const searched = list.pages.reduce((sum, page) => sum + (page.searched ?? 0), 0);
   const shown = (count: number): string => {
-    if (!filters.search) return countOf(count, 'job');
+    if (!filters.search)
+      return total === null || total <= count ? countOf(count, 'job') : `${count} of ${countOf(total, 'job')}`;
     const further = list.more === null ? '' : ', and there are further ones to search';
     return `${countOf(count, 'job')} found among ${formatCount(searched)}${further}`;
   };
   return (
     <Listed list={list} none={<NoJobs filters={filters} />} shown={shown}>
-      {(jobs) => (
+      {() => (
         <>
-          {may('run') && <ChosenBar jobs={jobs} selection={selection} />}
-          <JobTable jobs={jobs} selection={may('run') ? selection : null} />
+          {may('run') && (
+            <ChosenBar jobs={rows} selection={selection}>
+              {selection.ids.size === 0 && <AllThatMatch filters={filters} total={total} />}
+              {news > 0 && (
+                <button type="button" onClick={load}>
+                  {formatCount(news)} new
+                </button>
+              )}
+            </ChosenBar>
+          )}
+          <JobTable jobs={rows} selection={may('run') ? selection : null} search={filters.search} />
         </>
       )}
     </Listed>
@@ -62,10 +94,12 @@ function NoJobs({ filters }: { readonly filters: JobFilters }) {
 interface ChosenBarProps {
   readonly jobs: readonly ShownJob[];
   readonly selection: JobSelection;
+  /** Further buttons. */
+  readonly children: ComponentChildren;
 }
 
 /** Follows the list down the screen, so that what can be done to the chosen rows is always at hand. */
-function ChosenBar({ jobs, selection }: ChosenBarProps) {
+function ChosenBar({ jobs, selection, children }: ChosenBarProps) {
   const chosen = jobs.filter(({ id }) => selection.ids.has(id));
   const isAll = chosen.length === jobs.length;
   return (
@@ -82,22 +116,32 @@ function ChosenBar({ jobs, selection }: ChosenBarProps) {
         {chosen.length === 0 ? `Choose all ${jobs.length} shown` : `${countOf(chosen.length, 'job')} chosen`}
       </label>
       {chosen.length > 0 && <JobVerbs jobs={chosen} onDone={selection.clear} />}
+      {children}
     </fieldset>
   );
 }
 
 interface JobTableProps {
-  readonly jobs: readonly ShownJob[];
+  readonly jobs: readonly Job[];
   /** Null: rows cannot be chosen. */
   readonly selection: JobSelection | null;
+  /** A text that was searched for. */
+  readonly search: string | undefined;
 }
 
-function JobTable({ jobs, selection }: JobTableProps) {
+function JobTable({ jobs, selection, search }: JobTableProps) {
   const nowMs = serverNow.value;
-  const columns: readonly TableColumn<ShownJob>[] = [
+  const columns: readonly TableColumn<Job>[] = [
     ...(selection === null ? [] : [chooseColumn(selection)]),
     { title: 'Job', cell: ({ id }) => <a href={hrefOf('/jobs', id)}>{id}</a>, isNumber: true },
-    { title: 'Name', cell: ({ name }) => <Name text={name} />, isName: true, onPhone: 'title' },
+    {
+      ...{ title: 'Name', isName: true, onPhone: 'title' },
+      cell: ({ name, data }) => (
+        <>
+          <Name text={name} /> <JobAbout data={data} search={search} />
+        </>
+      ),
+    },
     { title: 'State', cell: (job) => <ShownJobState job={job} nowMs={nowMs} /> },
     { title: 'When', cell: (job) => <JobTime job={job} nowMs={nowMs} /> },
     { title: 'Tries', cell: describeTries, isNumber: true },
@@ -111,7 +155,7 @@ function JobTable({ jobs, selection }: JobTableProps) {
   return <Table caption="Jobs" columns={columns} rows={jobs} keyOf={({ id }) => id} below={whyOf} />;
 }
 
-function chooseColumn(selection: JobSelection): TableColumn<ShownJob> {
+function chooseColumn(selection: JobSelection): TableColumn<Job> {
   return {
     title: 'Choose',
     isTitleHidden: true,
@@ -138,8 +182,11 @@ interface JobSelection {
 }
 
 /** A row that is no longer shown is no longer chosen: nobody acts on rows they do not see. */
-function useSelection(shown: readonly number[]): JobSelection {
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+function useSelection(
+  shown: readonly number[],
+  chosen: ReadonlySet<number>,
+  setChosen: (ids: ReadonlySet<number>) => void,
+): JobSelection {
   const [anchor, setAnchor] = useState<number | null>(null);
   const ids = new Set(shown.filter((id) => chosen.has(id)));
   const toggle = (id: number, isRange: boolean): void => {

@@ -159,8 +159,8 @@ function Workers({ workers, idleWorkers, waiting, ready }: QueueStatus) {
 }
 
 function readFilters(): JobFilters {
-  const { name, state, since, search } = place.value.query;
-  return { name, state, since, search };
+  const { name, state, since, until, search } = place.value.query;
+  return { name, state, since, until, search };
 }
 
 const states: readonly (readonly [value: string, words: string])[] = [

@@ -1,26 +1,35 @@
 import { countOf, formatBytes, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { Choice, Listed, SearchField, SinceChoice } from '../../components/fields.tsx';
+import { Choice, Listed, readRange, SearchField, SinceChoice } from '../../components/fields.tsx';
 import { Empty, Page } from '../../components/page.tsx';
 import { FAILED, RunOutcome, runOutcomes, wordsOfState } from '../../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
-import { RunLink, ScriptLink, Words } from '../../components/text.tsx';
+import { Name, RunLink, ScriptLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useList } from '../../data.ts';
-import { place, setQuery } from '../../router.ts';
+import { hrefOf, place, setQuery } from '../../router.ts';
 
 /** All runs of all scripts, the newest first. */
 export function RunsPage() {
-  const { script = '', outcome, since } = place.value.query;
-  const query = { limit: 100, script: script || undefined, outcome: outcome || undefined, since: since || undefined };
+  const { script, outcome, search, ...times } = place.value.query;
+  const filter = { script: script || undefined, outcome: outcome || undefined, search: search || undefined };
   return (
     <Page title="Runs">
       <div class="bar">
-        <SearchField label="Script" value={script} onChange={(value) => setQuery({ script: value })} />
+        <SearchField
+          label="Script, error or number"
+          value={search ?? ''}
+          onChange={(value) => setQuery({ search: value })}
+        />
         <OutcomeChoice />
         <SinceChoice label="Started" />
+        {script && (
+          <span>
+            only <Name text={script} /> · <a href={hrefOf('/runs', null, { outcome: outcome ?? null })}>all</a>
+          </span>
+        )}
       </div>
-      <Runs query={query} />
+      <Runs query={{ ...filter, ...readRange(times), limit: 100 }} />
     </Page>
   );
 }
