@@ -6,7 +6,7 @@ import { readRunOutput } from '../../report/model/runs/output.ts';
 import { selectNewestRun } from '../../report/model/runs/runs.ts';
 import { findScript } from '../../report/names.ts';
 import { renderActivity } from '../../report/terminal/jobs.ts';
-import { renderOutputTitle, renderRun } from '../../report/terminal/runs.ts';
+import { renderComparison, renderOutputTitle, renderRun } from '../../report/terminal/runs.ts';
 import { createScreen, openTextOutput, type TextOutput } from '../../report/terminal/screen.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { parseOpenWindow } from '../../report/text/filters.ts';
@@ -37,11 +37,13 @@ export async function showActivity(context: CommandContext, options: Given<'acti
 /** `runner show`: everything about one run. */
 export async function show(
   context: CommandContext,
-  { run: word, root, json, full = false }: Given<'show'>,
+  { run: word, root, json, full = false, with: otherWord }: Given<'show'>,
 ): Promise<void> {
   const output = openTextOutput(context.stdout);
   await withLog(context, root, async (log) => {
-    const run = await readRun(log, await findRunId(context, log, word), createClock(log.nowMs));
+    const id = await findRunId(context, log, word);
+    const other = otherWord === undefined ? null : await findRunId(context, log, otherWord);
+    const run = await readRun(log, id, createClock(log.nowMs), other);
     const shown = { run, pieces: readRunOutput(log.state, run, full), full, output };
     if (json) await showJson(shown);
     else await showText(context, shown);
@@ -65,6 +67,7 @@ async function showJson({ run, pieces, output }: Shown): Promise<void> {
 async function showText(context: CommandContext, { run, pieces, full, output }: Shown): Promise<void> {
   const screen = createScreen(context);
   await output.write(renderRun(run, screen));
+  if (run.comparison !== null) await output.write(renderComparison(run.id, run.comparison, screen));
   let isFirst = true;
   let last = '\n';
   for await (const text of toPrintableLines(pieces)) {

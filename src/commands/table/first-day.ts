@@ -192,12 +192,17 @@ Examples:
   show: {
     about: 'show everything about one run, with its output',
     args: { '<run>': { about: 'the number of the run, or a script: its newest run', completes: 'runs' } },
-    options: { '--full': 'all stored output, not only its head and tail', '--json': 'as JSON' },
+    options: {
+      '--full': 'all stored output, not only its head and tail',
+      '--with <run>': { about: 'its figures beside those of this run, or of a script’s newest run', completes: 'runs' },
+      '--json': 'as JSON',
+    },
     help: `
 Examples:
   runner show 1234           the run with that number; \`npx folder-runner report <script>\` lists them
   runner show clean-tmp      the newest run of a script
   runner show 1234 --full    with all stored output, not only the head and tail from the log
+  runner show 7 --with 3     its figures beside those of run 3, and whether the file has changed
   runner show 1234 --json    for programs; docs/json.md names the keys
 
 Terminal sequences in the output are removed and control characters made visible; --json shows the

@@ -5,10 +5,13 @@ import {
   formatBytes,
   formatCount,
   formatDuration,
+  formatMeasured,
   formatNumber,
+  formatRatio,
   UNKNOWN,
 } from '../../system/base/format.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
+import type { ComparedFigure, RunComparison } from '../model/runs/compare.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { RunWithOutput, ScriptRuns } from '../model/runs/runs.ts';
 import type { Rises } from '../model/runs/script.ts';
@@ -41,6 +44,26 @@ export function renderRun(run: RunWithOutput, screen: Screen): string {
     ...renderError(run, screen),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** The figures of a run beside those of another one. */
+export function renderComparison(id: number, comparison: RunComparison, screen: Screen): string {
+  const { palette, clock } = screen;
+  const { with: other, script, outcome, startedAtMs, isContentSame, figures } = comparison;
+  const column = (title: string, text: (figure: ComparedFigure) => string) =>
+    ({ title, text, align: 'right' }) as const;
+  const columns: Column<ComparedFigure>[] = [
+    { title: 'figure', text: ({ measure, name }) => printableLine(name) || measure },
+    column(`run ${id}`, ({ measure, value }) => formatMeasured(measure, value)),
+    column(`run ${other}`, ({ measure, other: value }) => formatMeasured(measure, value)),
+    column('ratio', ({ value, other: base }) => formatRatio(value, base)),
+  ];
+  const head = joinFitting(
+    [`beside run ${other} of ${printableLine(script)}`, outcome, clock.dateTime(startedAtMs)],
+    screen.columns,
+  );
+  const file = isContentSame === null ? [] : ['', isContentSame ? 'Both ran the same file.' : 'Their files differ.'];
+  return `\n${[...head.map(palette.dim), ...drawTable(columns, figures, screen), ...file].join('\n')}\n`;
 }
 
 /** Stands above the output, and says so when it is not all that is kept. */

@@ -7,7 +7,7 @@ import type { ScriptOptions } from '../../settings/settings.ts';
 import type { ContentChange, Deviation } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { type ActivityEvent, DOUBT, isWaiting, type PauseKind } from '../../store/words.ts';
-import { countOf, formatBytes, formatDuration, formatNumber, formatTimes } from '../../system/base/format.ts';
+import { countOf, formatBytes, formatDuration, formatMeasured, formatTimes } from '../../system/base/format.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
@@ -143,7 +143,7 @@ function isStackFrame(line: string): boolean {
 /** In what a run was unlike those before it: `3.2× its usual 41s`, `orders: 3 instead of the usual 120`. */
 export function describeDeviation(deviation: Deviation, clock: Clock): string {
   const { measure, name, value, usual, since } = deviation;
-  const figure = figureOf[measure];
+  const figure = (of: number): string => formatMeasured(measure, of);
   if (measure === 'creep') {
     const begun = since === null ? '' : ` since ${clock.short(since)}`;
     return `memory has grown from ${figure(usual)} to ${figure(value)}${begun}`;
@@ -167,14 +167,6 @@ export function describeUnusual(
 }
 
 const wordOf = { duration: '', memory: 'memory: ', output: 'output: ' } as const;
-
-const figureOf: Readonly<Record<Deviation['measure'], (value: number) => string>> = {
-  duration: formatDuration,
-  memory: formatBytes,
-  creep: formatBytes,
-  output: formatBytes,
-  count: formatNumber,
-};
 
 /** A sentence about a script's content that has changed since it last succeeded. */
 export function describeChange({ changedAt, lastSuccessAt }: ContentChange, clock: Clock): string {

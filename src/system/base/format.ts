@@ -118,6 +118,18 @@ function describeSince<At>({ since, isFileChanged, fileChanged }: Rise<At>, shor
   return `${short(since)}${isFileChanged === false ? ', its file unchanged' : ''}`;
 }
 
+/** A figure in the unit of its measure. */
+export function formatMeasured(measure: string, value: number | null): string {
+  if (measure === 'duration' || measure === 'cpu') return formatDuration(value);
+  if (measure === 'count') return value === null ? UNKNOWN : formatNumber(value);
+  return formatBytes(value);
+}
+
+/** How many times the other figure it is: `4.7×`; `–` where one of them is not known, or there is nothing to divide by. */
+export function formatRatio(value: number | null, other: number | null): string {
+  return value === null || other === null || other <= 0 ? UNKNOWN : `${formatTimes(value / other)}×`;
+}
+
 /** `4.7`, `23`: how many times as much. */
 export function formatTimes(times: number): string {
   return times < 10 ? times.toFixed(1) : formatCount(Math.round(times));

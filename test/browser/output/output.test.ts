@@ -55,7 +55,7 @@ export default () => {
   writeFileSync(join(root, 'break'), '');
   expect(runner(root, 'hourly').status).toBe(1);
   const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/runs/2`);
+  const page = await openPage(`${url}#/runs/2`, { expects: /404/ });
   await page.getByText('TypeError: <b>orders.csv</b> has no line 3').first().waitFor();
   await page
     .locator('.error-stack')
@@ -83,9 +83,18 @@ export default () => {
 
   await page.getByRole('button', { name: 'Show what differs' }).click();
   await page.getByText('36 lines that are the same').waitFor();
+  expect(page.url()).toContain('#/runs/2?with=1');
+  await page.getByText('Both ran the same file.').waitFor();
+  await page.getByRole('row', { name: /^Duration \d/ }).waitFor();
   expect(await page.locator('.line-removed').allInnerTexts()).toEqual(['− all is well\n']);
   expect(await page.locator('.line-added').first().innerText()).toContain('+ <img src=x');
   await lookAt(page, 'difference');
+  // Any run can be the other one; where there is none, the page says so and stays.
+  await page.getByRole('button', { name: 'Show all of its output' }).click();
+  await page.getByLabel('Compare with run').fill('99');
+  await page.keyboard.press('Enter');
+  await page.getByText('There is no run 99').first().waitFor();
+  await page.getByText('TypeError: <b>orders.csv</b> has no line 3').first().waitFor();
   await page.getByRole('link', { name: 'Run before it' }).click();
   await page.getByRole('heading', { name: 'Run 1' }).waitFor();
   await page.getByText('all is well').waitFor();

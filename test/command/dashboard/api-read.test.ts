@@ -93,7 +93,15 @@ test('a script, a run and a job have all that a page shows of them', async () =>
   expect(run).toMatchObject({ summary: 'Error: orders.csv:3 does not have 3 columns', change: null, hasOutput: true });
   expect(run.usual).toEqual(script.usual);
   const good = await api.ask(`/api/runs/${run.lastGood}`);
-  expect(good).toMatchObject({ script: 'hourly/import-orders', outcome: 'succeeded', summary: null });
+  expect(good).toMatchObject({ script: 'hourly/import-orders', outcome: 'succeeded', summary: null, comparison: null });
+  const { comparison } = await api.ask(`/api/runs/${run.id}?with=${good.id}`);
+  expect(comparison).toMatchObject({ with: good.id, outcome: 'succeeded', startedAt: good.startedAt });
+  expect(comparison.figures[0]).toEqual({
+    ...{ measure: 'duration', name: '' },
+    ...{ value: run.durationMs, other: good.durationMs },
+  });
+  expect(await api.refused(`/api/runs/${run.id}?with=0`)).toMatchObject({ status: 400 });
+  expect(await api.refused(`/api/runs/${run.id}?with=9999`)).toMatchObject({ status: 404 });
   expect(good.startedAt < run.startedAt).toBe(true);
   expect(await api.text(`/api/runs/${run.id}/output`)).toBe('reading orders.csv\n');
 

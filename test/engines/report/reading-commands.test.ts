@@ -200,6 +200,27 @@ describe('npx folder-runner show', () => {
     expect(json).toMatchObject({ outcome: 'succeeded', warning });
   });
 
+  test('--with shows its figures beside those of another run, or of a script’s newest one', async () => {
+    const root = makeTemporaryRoot(scripts);
+    const log = await writeLog(root);
+    const [now, known] = [Date.now(), { max_rss_bytes: 50 * 1024 * 1024, content_hash: 'a'.repeat(64) }];
+    const usual = await log.addRun('hourly/clean-tmp', now - 90_000, { ...known, duration_us: 2_000_000 });
+    const fields = { max_rss_bytes: null, duration_us: 9_400_000, content_hash: 'b'.repeat(64) };
+    const slow = await log.addRun('hourly/clean-tmp', now - 60_000, fields);
+    const other = await log.addRun('daily/other', now - 30_000, { ...known, content_hash: null });
+    const { out } = await runner(root, 'show', String(slow), '--with', String(usual));
+    expect(out).toMatch(new RegExp(`\\nbeside run ${usual} of hourly/clean-tmp · succeeded · .+\\n`));
+    expect(out).toMatch(/\nduration +9\.4s +2s +4\.7×\n/);
+    expect(out).toMatch(/\nmemory +– +50MB +–\n/);
+    expect(out).toContain('\nTheir files differ.\n');
+    expect((await runner(root, 'show', String(slow), '--with', 'daily/other')).out).toContain(`beside run ${other} of`);
+    const json = JSON.parse((await runner(root, 'show', String(slow), '--with', String(usual), '--json')).out);
+    expect(json.comparison).toMatchObject({ with: usual, script: 'hourly/clean-tmp', isContentSame: false });
+    expect(json.comparison.figures[0]).toEqual({ measure: 'duration', name: '', value: 9400, other: 2000 });
+    const none = await runner(root, 'show', String(slow), '--with', '99');
+    expect(none).toMatchObject({ code: 2, out: '', err: expect.stringContaining('There is no run 99 in the log') });
+  });
+
   test('as JSON has the output as it was written', async () => {
     const root = makeTemporaryRoot(scripts);
     const { out } = await runner(root, 'show', String(await writeFailure(root)), '--json');

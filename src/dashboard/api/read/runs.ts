@@ -68,10 +68,13 @@ const runView = view({
   path: '/api/runs/{id}',
   summary: 'One run, with its tries, the usual figures of its script, and the changes since that last succeeded',
   params: { id: idSchema },
-  query: { zone },
+  query: {
+    with: idSchema.optional().openapi({ description: 'Compares it with this run, of whatever script', example: 3 }),
+    zone,
+  },
   says: 'The run',
   answers: runDetailsRecord,
-  read: (site, { id, zone }) => readRun(site, id, createClock(site.nowMs, zone)),
+  read: (site, { id, with: other, zone }) => readRun(site, id, createClock(site.nowMs, zone), other),
 });
 
 export const runViews = [runsView, runView];

@@ -1,9 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LogView, Site } from '../../../discovery/site.ts';
-import { record, shown, type Values } from '../../../system/base/record.ts';
+import { field, record, shown, type Values } from '../../../system/base/record.ts';
 import { findRun } from '../../names.ts';
 import type { Clock } from '../../text/clock.ts';
 import { describeChange } from '../../text/words.ts';
+import { compareWith, comparisonRecord } from './compare.ts';
 import { changeRecord, outcomeField, type RunRecord } from './run.ts';
 import { tellRun, toldRunRecord } from './run-pages.ts';
 import { type RunWithOutput, selectNewestRun, selectRunsById } from './runs.ts';
@@ -30,15 +31,22 @@ export const runDetailsRecord = record('RunDetails', {
   tries: shown.list(shown.one(tryRecord)).about('The other tries of its job, or of its script at that time, in order'),
   usual: shown.one(usualRecord).about('The usual figures of its script'),
   hasOutput: shown.flag.about('Some of its output is kept'),
+  comparison: field.one(comparisonRecord).orNull.about('Beside the run that was asked for; null: none was'),
 });
 
 export type RunDetails = RunWithOutput & Values<typeof runDetailsRecord>;
 
 /**
  * @param clock for the times in sentences
+ * @param other the run to compare it with
  * @throws {NoSuchName} with the number of the newest run
  */
-export async function readRun({ view, store, nowMs }: Site, id: number, clock: Clock): Promise<RunDetails> {
+export async function readRun(
+  { view, store, nowMs }: Site,
+  id: number,
+  clock: Clock,
+  other: number | null = null,
+): Promise<RunDetails> {
   const log = await view();
   const run = await findRun(log, id);
   const earlierSuccess = { untilMs: run.startedAtMs, outcomes: ['succeeded'] as const };
@@ -55,6 +63,7 @@ export async function readRun({ view, store, nowMs }: Site, id: number, clock: C
     tries: tries.flatMap((each) => byId.get(each) ?? []),
     usual: await readUsual(store, run.script, nowMs),
     hasOutput: run.filesKey !== null || run.outputFile !== null || (run.output ?? '') !== '',
+    comparison: other === null ? null : await compareWith(log, run, other),
   };
 }
 

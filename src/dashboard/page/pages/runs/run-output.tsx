@@ -2,8 +2,7 @@ import { diffArrays } from 'diff';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { countOf } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
-import { Notice, Section } from '../../components/page.tsx';
-import { RunLink } from '../../components/text.tsx';
+import { Notice } from '../../components/page.tsx';
 import { client, UNREACHABLE } from '../../data.ts';
 import { OutputView } from '../../output/output-view.tsx';
 import { TerminalText } from '../../output/terminal-text.ts';
@@ -11,30 +10,6 @@ import { place, setQuery } from '../../router.ts';
 
 /** A run with those beside it. */
 export type ShownRun = components['schemas']['RunDetails'];
-
-/** Output of a run, and its difference to the output of the last good run. */
-export function RunOutput({ run }: { readonly run: ShownRun }) {
-  const [isCompared, setCompared] = useState(false);
-  const isComparable = run.lastGood !== null && run.outcome !== 'running';
-  return (
-    <Section
-      title="Output"
-      aside={
-        isComparable && (
-          <button type="button" aria-expanded={isCompared} onClick={() => setCompared(!isCompared)}>
-            {isCompared ? 'Show all of it' : 'Show what differs from the last good run'}
-          </button>
-        )
-      }
-    >
-      {isCompared && run.lastGood !== null ? (
-        <Compared run={run.id} good={run.lastGood} />
-      ) : (
-        <Output run={run.id} isRunning={run.outcome === 'running'} isEndFirst={run.reason !== null} />
-      )}
-    </Section>
-  );
-}
 
 interface OutputProps {
   readonly run: number;
@@ -56,29 +31,25 @@ export function Output({ run, isRunning, isEndFirst = false }: OutputProps) {
         version={version}
         isLive={isRunning}
         isEndFirst={isEndFirst}
-        {...{ run, raw, line: isOwnPage ? readLine(place.value.query.line) : null }}
+        {...{ run, raw, line: isOwnPage ? readNumber(place.value.query.line) : null }}
         onFound={(line) => isOwnPage && setQuery({ line: String(line) })}
       />
     </>
   );
 }
 
-function Compared({ run, good }: { readonly run: number; readonly good: number }) {
+/** What differs between the outputs of two runs. */
+export function OutputDifference({ run, other }: { readonly run: number; readonly other: number }) {
   const after = useOutput(run, false);
-  const before = useOutput(good, false);
+  const before = useOutput(other, false);
+  const problem = after.problem ?? before.problem;
+  if (problem !== null) return <Notice tone="warning" title={problem} />;
   if (!after.isWhole || !before.isWhole) return <p>Reading both …</p>;
-  return (
-    <>
-      <p>
-        Compared with <RunLink id={good}>run {good}</RunLink>, the last one before it that succeeded.
-      </p>
-      <Difference before={before.text} after={after.text} />
-    </>
-  );
+  return <Difference before={before.text} after={after.text} />;
 }
 
-/** The line that an address names, which somebody may have typed; null: none. */
-function readLine(text: string | undefined): number | null {
+/** The line or run that an address names, which somebody may have typed; null: none. */
+export function readNumber(text: string | undefined): number | null {
   return /^[1-9]\d{0,8}$/.test(text ?? '') ? Number(text) : null;
 }
 
@@ -186,7 +157,7 @@ function Parts({ parts }: { readonly parts: readonly Part[] | null }) {
   if (parts.every(({ kind }) => kind === 'same')) return <p>Both are the same.</p>;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls
-    <section class="output-box" tabIndex={0} aria-label="Difference to the last good output">
+    <section class="output-box" tabIndex={0} aria-label="Difference to the other output">
       <pre>
         {parts.flatMap((part, index) =>
           fold(part, index === 0, index === parts.length - 1).map((line, row) => (

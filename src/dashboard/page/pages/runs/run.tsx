@@ -7,8 +7,9 @@ import { RunLink, ScriptLink, Sentences } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
 import { StopRun } from '../../manage/stop-run.tsx';
-import { hrefOf } from '../../router.ts';
-import { RunOutput, type ShownRun } from './run-output.tsx';
+import { hrefOf, place } from '../../router.ts';
+import { ComparedChoice, Comparison } from './comparison.tsx';
+import { Output, readNumber, type ShownRun } from './run-output.tsx';
 import { cpuOf } from './runs.tsx';
 
 /** One run: how it ended, why, what it wrote, and what was unlike others. */
@@ -49,6 +50,17 @@ function Told({ run }: { readonly run: ShownRun }) {
       <RunOutput key={run.id} run={run} />
       <Details run={run} />
     </>
+  );
+}
+
+/** Output of a run, or its difference to the output of the run that the address names. */
+function RunOutput({ run }: { readonly run: ShownRun }) {
+  const other = readNumber(place.value.query.with);
+  if (other !== null) return <Comparison run={run} other={other} />;
+  return (
+    <Section title="Output" aside={run.outcome !== 'running' && <ComparedChoice run={run} />}>
+      <Output run={run.id} isRunning={run.outcome === 'running'} isEndFirst={run.reason !== null} />
+    </Section>
   );
 }
 
