@@ -15,6 +15,7 @@ const pages = [
   '#/scripts/hourly/import-orders',
   '#/runs',
   '#/runs/1',
+  '#/runs/2?with=1',
   '#/queue',
   '#/workers',
   '#/activity',
