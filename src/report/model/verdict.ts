@@ -21,6 +21,7 @@ export const troubleRecord = record('Trouble', {
   last: shown.instant.orNull,
   occurrences: shown.integer,
   run: shown.integer.orNull,
+  incident: shown.integer.orNull.about('Its number; null: no pass has noted it yet'),
   cause: field.integer.orNull.about('Troubles with the same number have the same cause; null: it stands alone'),
 });
 
@@ -102,9 +103,9 @@ async function findTroubles(
 ): Promise<Trouble[]> {
   const errors = await readErrors(log, incidents);
   const noted = incidents.map((incident): Trouble => {
-    const { subject, code, grade, message, hint, occurrences, last_run_id: run } = incident;
+    const { id, subject, code, grade, message, hint, occurrences, last_run_id: run } = incident;
     return {
-      ...{ subject, code, grade, hint, occurrences, run, cause: null },
+      ...{ subject, code, grade, hint, occurrences, run, incident: id, cause: null },
       // The number of a run that is gone may be another script's by now.
       message: errors.get(`${run} ${subject}`) ?? message ?? code,
       ...{ sinceMs: incident.opened_at, lastMs: incident.last_at },
@@ -113,7 +114,7 @@ async function findTroubles(
   const known = new Set(incidents.map(({ code, subject }) => `${code} ${subject}`));
   const found = findings.flatMap(({ code, subject, status, message, hint }): Trouble[] => {
     if (status === 'ok' || status === 'unknown' || known.has(`${code} ${subject}`)) return [];
-    const unnoted = { sinceMs: null, lastMs: null, occurrences: 1, run: null, cause: null };
+    const unnoted = { sinceMs: null, lastMs: null, occurrences: 1, run: null, incident: null, cause: null };
     return [{ subject, code, grade: gradeOf(code, status), message, hint, ...unnoted }];
   });
   const rank = ({ grade }: Trouble): number => grades.indexOf(grade);

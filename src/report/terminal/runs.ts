@@ -77,7 +77,10 @@ function factsOf(run: RunWithOutput, { clock }: Screen): Fact[] {
   const instant = (ms: number | null): string | null => (ms === null ? null : clock.dateTime(ms));
   return [
     ['job', run.jobId === null ? null : `${run.jobId} · \`npx folder-runner job ${run.jobId}\` shows it`],
-    ['started', `${clock.dateTime(run.startedAtMs)} (${clock.zone})`],
+    [
+      'started',
+      `${clock.dateTime(run.startedAtMs)} (${clock.zone})${run.startedBy === null ? '' : `, by ${printableLine(run.startedBy)}`}`,
+    ],
     ['finished', instant(run.finishedAtMs)],
     ['was due', describeDue(run, clock)],
     ['attempt', String(run.attempt)],

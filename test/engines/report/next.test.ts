@@ -95,7 +95,13 @@ test('due jobs of which nobody takes care did not come: without a handler, pause
     { name: 'mail/welcome?user=1', runAt: now - 2 * MINUTE },
     { name: 'mail/welcome', runAt: now - MINUTE },
   ]);
-  const pause: Pause = { name: 'queue/mail/*', kind: 'pause', until: now + 10 * MINUTE, createdAt: now - HOUR, by: null };
+  const pause: Pause = {
+    name: 'queue/mail/*',
+    kind: 'pause',
+    until: now + 10 * MINUTE,
+    createdAt: now - HOUR,
+    by: null,
+  };
   await store.pauses.set(pause);
   const { late, items, pauses } = await next();
   expect(late.map(({ name, code, count, sinceMs }) => [name, code, count, minutesOf(sinceMs ?? 0)])).toEqual([

@@ -47,13 +47,16 @@ test('a script is run now; what is unknown, or is no script, is not', async () =
   const { url } = await startDashboard(root);
   const runner = createClient({ url });
   const run = async (script: string) => await runner.POST('/api/runs', { body: { script } });
-  expect(await run('hourly/clean')).toMatchObject({ response: { status: 202 }, data: { script: 'hourly/clean' } });
+  const started = await run('hourly/clean');
+  expect(started.response.status).toBe(202);
+  expect(started.data).toMatchObject({ script: 'hourly/clean', run: 1, reason: null });
+  expect(started.response.headers.get('location')).toBe('runs/1');
   await until('it has run', async () => {
     const { runs } = jsonOf(await inRoot(root, 'report', 'hourly/clean', '--json'));
     return runs[0]?.outcome === 'succeeded';
   });
-  const [worker] = queryLog(root, 'select kind, state, triggered_by from workers');
-  expect(worker).toMatchObject({ kind: 'script', triggered_by: 'manual' });
+  const [worker] = queryLog(root, 'select kind, state, triggered_by, actor from workers');
+  expect(worker).toMatchObject({ kind: 'script', triggered_by: 'manual', actor: userInfo().username });
   expect(queryLog(root, `select detail from events where event = 'run-requested'`)).toEqual([
     { detail: 'hourly/clean' },
   ]);

@@ -131,7 +131,7 @@ interface FieldProps {
 }
 
 /** A value under its name, and below it what it may be, or what is wrong with it. */
-function Field({ label, hint, value, problem, list, isLong = false, onInput }: FieldProps) {
+export function Field({ label, hint, value, problem, list, isLong = false, onInput }: FieldProps) {
   const id = useId();
   const about = `${id}-about`;
   const common = {

@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import { countOf } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import { Listed } from '../components/fields.tsx';
@@ -6,10 +5,8 @@ import { Answered, Empty, Notice, Page, Section } from '../components/page.tsx';
 import { State, toneOfState } from '../components/state.tsx';
 import { Name, RunLink, Words } from '../components/text.tsx';
 import { Time, Until } from '../components/time.tsx';
-import { tell } from '../components/toast.tsx';
-import { client, useList, useQuery } from '../data.ts';
-import { attempt, written } from '../manage/act.ts';
-import { DurationDialog } from '../manage/duration.tsx';
+import { useList, useQuery } from '../data.ts';
+import { IncidentButtons, UnmuteButton } from '../manage/incident.tsx';
 import { may } from '../manage/session.ts';
 import { Subject } from './overview/troubles.tsx';
 
@@ -80,11 +77,11 @@ function OpenIncident({ incident, mutes }: OpenIncidentProps) {
           <Subject subject={subject} />
         </h2>
         <span class="quiet small">#{id}</span>
-        <span class="buttons">
-          {may('run') && acknowledgedAt === null && <ChangeIncident incident={incident} verb="acknowledge" />}
-          {may('manage') && <ChangeIncident incident={incident} verb="close" />}
-          {may('manage') && !isMuted && <MuteButton subject={subject} />}
-        </span>
+        <IncidentButtons
+          incident={{ id, subject, isAcknowledged: acknowledgedAt !== null }}
+          isMuted={isMuted}
+          isClosable
+        />
       </header>
       {error !== null && (
         <p class="incident-error">
@@ -185,77 +182,4 @@ function PastIncident({ incident }: { readonly incident: Incident }) {
       )}
     </li>
   );
-}
-
-interface ChangeIncidentProps {
-  readonly incident: Incident;
-  readonly verb: 'acknowledge' | 'close';
-}
-
-const incidentVerbs = {
-  acknowledge: {
-    words: 'Acknowledge',
-    effect: 'No more daily reminders; its end is still told',
-    done: 'is acknowledged: no further reminders, only a message when it is over.',
-  },
-  close: {
-    words: 'Close',
-    effect: 'It is over; if it fails again, a new incident opens',
-    done: 'is closed. If it fails again, a new incident opens.',
-  },
-} as const;
-
-/** Ends the daily reminders of an incident, or the incident itself. */
-function ChangeIncident({ incident: { id, subject }, verb }: ChangeIncidentProps) {
-  const { words, effect, done } = incidentVerbs[verb];
-  const change = () =>
-    attempt(async () => {
-      await written(client.POST(`/api/incidents/{id}/${verb}`, { params: { path: { id } } }));
-      tell(`Incident ${id} of ${subject} ${done}`);
-    });
-  return (
-    <button type="button" title={effect} onClick={change}>
-      {words} <span class="hidden">incident {id}</span>
-    </button>
-  );
-}
-
-/** Tells nobody about a subject for a while. */
-function MuteButton({ subject }: { readonly subject: string }) {
-  const [isAsking, setIsAsking] = useState(false);
-  return (
-    <>
-      <button type="button" onClick={() => setIsAsking(true)}>
-        Mute <span class="hidden">{subject}</span> …
-      </button>
-      {isAsking && (
-        <DurationDialog
-          title={`Mute ${subject}?`}
-          action="Mute"
-          note="It still runs, and incidents still open and end. What is still to be told is told when the mute ends."
-          forever="until it is unmuted"
-          onClose={() => setIsAsking(false)}
-          onChosen={async (chosen) => {
-            const params = { path: { pattern: subject } };
-            await written(client.PUT('/api/mutes/{pattern}', { params, body: { for: chosen.for } }));
-            const undo = { words: 'Unmute', act: () => void attempt(() => unmute(subject)) };
-            tell(`Incidents of ${subject} are muted ${chosen.words}.`, { undo });
-          }}
-        />
-      )}
-    </>
-  );
-}
-
-function UnmuteButton({ pattern }: { readonly pattern: string }) {
-  return (
-    <button type="button" onClick={() => attempt(() => unmute(pattern))}>
-      Unmute <span class="hidden">{pattern}</span>
-    </button>
-  );
-}
-
-async function unmute(pattern: string): Promise<void> {
-  await written(client.DELETE('/api/mutes/{pattern}', { params: { path: { pattern } } }));
-  tell(`${pattern} is unmuted. The next pass reports what was held back in the meantime.`);
 }

@@ -21,6 +21,8 @@ const tryRecord = record(null, {
 export const runDetailsRecord = record('RunDetails', {
   ...toldRunRecord.fields,
   host: shown.text.orNull.about('The machine that ran it'),
+  startedBy: shown.text.orNull.about('The person who started it; null: nobody did'),
+  stoppedBy: shown.text.orNull.about('The person who has asked for its end; null: nobody has'),
   change: shown
     .one(changeRecord)
     .orNull.about('For a failed run: whether the content of its script has changed since the last success'),

@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, SqliteAdapter, sql } from 'kysely';
+import { type ExpressionBuilder, type Kysely, type RawBuilder, SqliteAdapter, sql } from 'kysely';
 import type { LogView } from '../../../discovery/site.ts';
 import type { ActivityLog, RunRow } from '../../../store/schema.ts';
 import type { ContentChange } from '../../../store/statements/monitor/usual.ts';
@@ -204,6 +204,10 @@ export interface RunWithOutput extends RunRecord {
   readonly filesKey: string | null;
   /** The machine that ran it; null: unknown. */
   readonly host: string | null;
+  /** The person who started it; null: nobody did. */
+  readonly startedBy: string | null;
+  /** The person who has asked for its end; null: nobody has. */
+  readonly stoppedBy: string | null;
   /** The change of content since the script last succeeded, if the run failed. */
   readonly change: ContentChange | null;
 }
@@ -216,15 +220,28 @@ export async function selectRun(log: LogView, id: number): Promise<RunWithOutput
     .leftJoin('workers', 'workers.id', 'runs.worker_id')
     .leftJoin('hosts', 'hosts.id', 'workers.host_id')
     .select(['runs.outcome', 'output', 'output_bytes', 'output_file', 'worker_id', 'claim_number', 'hosts.host'])
+    .select((run) => ['workers.actor as startedBy', whoStops(run).as('stoppedBy')])
     .where('runs.id', '=', id)
     .executeTakeFirst();
   if (run === undefined || written === undefined) return null;
-  const { outcome, output_file: outputFile, worker_id, claim_number, host } = written;
+  const { outcome, output_file: outputFile, worker_id, claim_number, host, startedBy, stoppedBy } = written;
   // A run that printed nothing has no row. If the number of its bytes is unknown, its output is unknown, too.
   const output = written.output ?? (written.output_bytes === 0 ? '' : null);
   const hasFiles = outcome === 'running' && worker_id !== null;
   const filesKey = hasFiles ? `${worker_id}.${claim_number}` : null;
-  return { ...run, output, outputFile, filesKey, host, change: await selectChange(log, run) };
+  return { ...run, output, outputFile, filesKey, host, startedBy, stoppedBy, change: await selectChange(log, run) };
+}
+
+/** Who has asked first for the end of a run. */
+function whoStops(run: ExpressionBuilder<ActivityLog, 'runs'>) {
+  return run
+    .selectFrom('events')
+    .select('actor')
+    .whereRef('events.job_id', '=', 'runs.job_id')
+    .whereRef('events.run_id', '=', 'runs.id')
+    .where('event', '=', 'run-stop-requested')
+    .orderBy('events.id')
+    .limit(1);
 }
 
 interface StartedBy {

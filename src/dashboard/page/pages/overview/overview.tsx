@@ -187,6 +187,7 @@ function Pauses({ pauses }: StatusAnswer) {
             <Paused pause={pause} of={pause.name} />
             <strong>{pause.name === '*' ? 'everything' : <Name text={pause.name} />}</strong>
             {pause.kind === 'fail-fast' && <span class="quiet"> fails when it is due</span>}
+            {pause.by !== null && <span class="quiet"> by {pause.by}</span>}
             <PauseButton name={pause.name} pause={pause} />
           </li>
         ))}

@@ -3,7 +3,8 @@ import type { components } from '../../../client/paths.ts';
 import { State, toneOfState } from '../../components/state.tsx';
 import { Name, RunLink, ScriptLink, Words } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
-import { isWall } from '../../manage/session.ts';
+import { IncidentButtons } from '../../manage/incident.tsx';
+import { isWall, may } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 
 /** A bad night has hundreds: whoever looks wants the first ones, and how many there are. */
@@ -39,7 +40,8 @@ function keyOf({ code, subject, since, run }: Trouble): string {
 
 /** One, or several with the same cause. */
 function TroubleCard({ group }: { readonly group: readonly Trouble[] }) {
-  const { grade, message, hint, run } = group[0] as Trouble;
+  const { grade, subject, message, hint, run, incident: id } = group[0] as Trouble;
+  const isAcknowledged = grade === 'acknowledged';
   return (
     <li class={`card trouble ${toneOfState(grade)}`}>
       <p class="states">
@@ -56,6 +58,11 @@ function TroubleCard({ group }: { readonly group: readonly Trouble[] }) {
         <p class="small">
           <span class="quiet">What now: </span>
           <Words text={hint} />
+        </p>
+      )}
+      {group.length === 1 && id !== null && may('run') && (
+        <p>
+          <IncidentButtons incident={{ id, subject, isAcknowledged }} />
         </p>
       )}
       {run !== null && !isWall.value && (

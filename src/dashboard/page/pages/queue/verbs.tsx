@@ -13,11 +13,13 @@ type VerbButton = components['schemas']['Session']['buttons'][number];
 
 interface JobVerbsProps {
   readonly jobs: readonly ShownJob[];
+  /** On the button of each verb. Default: the verb's own name. */
+  readonly words?: string;
   readonly onDone?: (verb: string) => void;
 }
 
 /** The verbs that fit these jobs; a button that fits only some of them shows how many. */
-export function JobVerbs({ jobs, onDone }: JobVerbsProps) {
+export function JobVerbs({ jobs, words, onDone }: JobVerbsProps) {
   const [asked, setAsked] = useState<VerbButton | null>(null);
   const fitting = ({ verb }: VerbButton) => jobs.filter(({ verbs }) => verbs.includes(verb));
   const act = async (button: VerbButton) => {
@@ -31,7 +33,7 @@ export function JobVerbs({ jobs, onDone }: JobVerbsProps) {
         .filter((button) => fitting(button).length > 0)
         .map((button) => (
           <button key={button.verb} type="button" title={button.effect} onClick={() => press(button)}>
-            {capitalized(button.verb)}
+            {words ?? capitalized(button.verb)}
             {fitting(button).length < jobs.length && ` ${fitting(button).length}`}
           </button>
         ))}

@@ -6,8 +6,12 @@ import { RunOutcome, State, toneOfState, wordsOfState } from '../../components/s
 import { RunLink, ScriptLink, Sentences } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
+import { IncidentButtons } from '../../manage/incident.tsx';
+import { RunNow, RunWithArguments } from '../../manage/run-now.tsx';
+import { may } from '../../manage/session.ts';
 import { StopRun } from '../../manage/stop-run.tsx';
 import { hrefOf, place } from '../../router.ts';
+import { JobVerbs } from '../queue/verbs.tsx';
 import { ComparedChoice, Comparison } from './comparison.tsx';
 import { Output, readNumber, type ShownRun } from './run-output.tsx';
 import { cpuOf } from './runs.tsx';
@@ -29,6 +33,44 @@ function Aside({ run }: { readonly run: ShownRun }) {
     <>
       <RunOutcome run={run} />
       {run.outcome === 'running' && <StopRun run={run} />}
+      {run.outcome !== 'running' && run.job !== null && may('run') && <RetryJob id={run.job} />}
+      {run.outcome !== 'running' && run.job === null && <Again run={run} />}
+    </>
+  );
+}
+
+function Again({ run: { script } }: { readonly run: ShownRun }) {
+  return (
+    <>
+      <RunNow script={script} words="Run again" />
+      <RunWithArguments script={script} />
+    </>
+  );
+}
+
+/** Lets the job of a run run once more, by the verb that it takes now. */
+function RetryJob({ id }: { readonly id: number }) {
+  const { data: job } = useQuery('/api/jobs/{id}', { params: { path: { id } } });
+  const verb = retryVerbs.find((each) => job?.verbs.includes(each));
+  return job === null || verb === undefined ? null : (
+    <JobVerbs jobs={[{ ...job, verbs: [verb] }]} words="Retry its job" />
+  );
+}
+
+const retryVerbs = ['kick', 'requeue'] as const;
+
+/** The open incidents of its script, and what can be done about them. */
+function OpenIncidents({ script }: Pick<ShownRun, 'script'>) {
+  const query = { state: 'open', subject: script, limit: 5 } as const;
+  const { data } = useQuery('/api/incidents', { params: { query } });
+  return (
+    <>
+      {data?.items.map((incident) => (
+        <p key={incident.id} class="bar">
+          <a href={hrefOf('/incidents')}>Incident {incident.id}</a>
+          <IncidentButtons incident={{ ...incident, isAcknowledged: incident.acknowledgedAt !== null }} />
+        </p>
+      ))}
     </>
   );
 }
@@ -96,6 +138,7 @@ function Ending({ run }: { readonly run: ShownRun }) {
             </p>
           )}
           {run.changeText !== null && <p>{run.changeText}</p>}
+          {may('run') && <OpenIncidents script={run.script} />}
         </Notice>
       )}
       {said !== null && tone !== 'bad' && (
@@ -243,11 +286,13 @@ function Timeline({ run }: { readonly run: ShownRun }) {
       ))}
       <li>
         <span>Started</span> <Time at={run.startedAt} as="whole" />
+        {run.startedBy !== null && ` by ${run.startedBy}`}
         {late !== null && late > 0 && <span class="quiet"> {formatDuration(late)} after it was due</span>}
       </li>
       {run.finishedAt === null ? (
         <li>
           <span>Runs</span> for <Elapsed since={run.startedAt} />
+          {run.stoppedBy !== null && `; ${run.stoppedBy} has asked for its end`}
         </li>
       ) : (
         <li>

@@ -12,8 +12,9 @@ import { RunOutcome, State, type Tone, toneOfState } from '../../components/stat
 import { RiseLines, RunLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time, Until } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
+import { IncidentButtons } from '../../manage/incident.tsx';
 import { PauseButton } from '../../manage/pause.tsx';
-import { RunNow } from '../../manage/run-now.tsx';
+import { RunNow, RunWithArguments } from '../../manage/run-now.tsx';
 import { StopRun } from '../../manage/stop-run.tsx';
 import { place } from '../../router.ts';
 import { Output } from '../runs/run-output.tsx';
@@ -39,6 +40,7 @@ function Aside({ script }: { readonly script: ScriptAnswer }) {
     <>
       <StateOf script={script} />
       {presence === 'present' && tier !== 'queue' && <RunNow script={name} />}
+      {presence === 'present' && tier !== 'queue' && <RunWithArguments script={name} />}
       {presence !== 'gone' && presence !== 'disabled' && <PauseButton name={name} pause={pause} />}
     </>
   );
@@ -63,7 +65,8 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
           <p>
             {incident.hint !== null && <Words text={incident.hint} />} Since <Time at={incident.openedAt} />
             {incident.acknowledgedAt !== null && ', acknowledged'}.{' '}
-            {incident.lastRun !== null && <RunLink id={incident.lastRun} />}
+            {incident.lastRun !== null && <RunLink id={incident.lastRun} />}{' '}
+            <IncidentButtons incident={{ ...incident, isAcknowledged: incident.acknowledgedAt !== null }} />
           </p>
         </Notice>
       ))}
@@ -161,7 +164,8 @@ function Schedule({ script }: { readonly script: ScriptAnswer }) {
       {script.pause !== null && (
         <>
           {' · paused since '}
-          <Time at={script.pause.since} /> <Until at={script.pause.until} forever="it is resumed" />
+          <Time at={script.pause.since} /> {script.pause.by !== null && `by ${script.pause.by} `}
+          <Until at={script.pause.until} forever="it is resumed" />
         </>
       )}
       {script.waiting !== null && ` · ${script.waiting.state}`}
