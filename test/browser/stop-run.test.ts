@@ -31,7 +31,7 @@ test('a script that is run leads to its live output; it is stopped there, and ru
   expect(existsSync(join(root, 'begun'))).toBe(true);
 
   await press(/^Run with arguments/);
-  await page.getByLabel('Arguments').fill('--all\ntwo words');
+  await page.getByRole('textbox', { name: 'Arguments' }).fill('--all\ntwo words');
   await press('Run it');
   await page.getByRole('heading', { name: 'Run 2' }).waitFor();
   await page.getByLabel('Output of run 2').getByText('begun --all two words').waitFor();
