@@ -10,7 +10,7 @@ import { tell } from '../../components/toast.tsx';
 import { client } from '../../data.ts';
 import { written } from '../../manage/act.ts';
 import { session } from '../../manage/session.ts';
-import type { JobFilters } from './list.tsx';
+import type { JobFilters } from './job-words.tsx';
 
 type Batch = paths['/api/jobs/batch']['post']['requestBody']['content']['application/json'];
 type Filter = NonNullable<Batch['filter']>;

@@ -4,6 +4,19 @@ import { Time } from '../../components/time.tsx';
 
 export type ShownJob = Omit<components['schemas']['ListedJob'], 'data' | 'result' | 'dataBytes' | 'resultBytes'>;
 
+/** Which jobs are listed, as the address has it; undefined: whichever. */
+export interface JobFilters {
+  readonly name: string | undefined;
+  /** A key of `countedStates`. */
+  readonly state: string | undefined;
+  /** Added since then: `12h`, `2026-11-01`. */
+  readonly since: string | undefined;
+  /** Added before then. */
+  readonly until: string | undefined;
+  /** In data, result or reason. */
+  readonly search: string | undefined;
+}
+
 /** The page's clock ticks once a second: what has just become due is no later for that. */
 const TICK_MS = 1500;
 

@@ -13,21 +13,8 @@ import { may } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
 import { JobAbout } from './about.tsx';
 import { AllThatMatch } from './all-that-match.tsx';
-import { describeTries, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
+import { describeTries, type JobFilters, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
 import { JobVerbs } from './verbs.tsx';
-
-/** Which jobs are listed, as the address has it; undefined: whichever. */
-export interface JobFilters {
-  readonly name: string | undefined;
-  /** A key of `countedStates`. */
-  readonly state: string | undefined;
-  /** Added since then: `12h`, `2026-11-01`. */
-  readonly since: string | undefined;
-  /** Added before then. */
-  readonly until: string | undefined;
-  /** In data, result or reason. */
-  readonly search: string | undefined;
-}
 
 type Job = components['schemas']['ListedJob'];
 

@@ -12,7 +12,8 @@ import { PauseButton, type PauseInForce, pausedWords } from '../../manage/pause.
 import { may } from '../../manage/session.ts';
 import { hrefOf, place, setQuery } from '../../router.ts';
 import { countedStates, NamesTable, StateTiles, stateKeys } from './counts.tsx';
-import { type JobFilters, JobListing } from './list.tsx';
+import type { JobFilters } from './job-words.tsx';
+import { JobListing } from './list.tsx';
 
 /** The queue: how much waits and for how long, what has failed, what has no handler, and the jobs themselves. */
 export function QueuePage() {
