@@ -230,9 +230,11 @@ test('what a report was not asked for it refuses, and what it does not hold to i
   expect((await inRoot(root, 'report', '--html', 'report.html')).status).toBe(0);
   const file = pathToFileURL(join(root, 'report.html')).href;
   const page = await openPage(`${file}#/queue?state=ready`);
-  await page.getByText('50 jobs', { exact: true }).waitFor();
+  await page.getByText('50 of 130 jobs', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Show more' }).click();
-  await page.getByText('100 jobs; this report holds no more of them').waitFor();
+  await page.getByText('100 of 130 jobs; this report holds no more of them').waitFor();
+  // The jobs that it has no page of are no links.
+  expect(await page.locator('tbody a[href^="#/jobs/"]').count()).toBe(50);
   expect(await page.getByRole('button', { name: 'Show more' }).count()).toBe(0);
   expect(await page.getByLabel('Search in data').count()).toBe(0);
   await page.goto(`${file}#/queue?search=anything`);
@@ -294,6 +296,29 @@ test('with 500 scripts a report is at most 2 MB', async () => {
   const { html, runsSince } = await make();
   expect(html.length).toBeLessThan(2 * 1024 * 1024);
   expect(runsSince).toBeNull();
+});
+
+test('the last failed and the last good run of each script stay in a report that is full of newer ones', async () => {
+  const root = makeTemporaryRoot(scripts);
+  const log = await writeLog(root);
+  const day = 24 * 3_600_000;
+  const good = await log.addRun('hourly/import', Date.now() - 40 * day);
+  const bad = await log.addRun('hourly/import', Date.now() - 30 * day, { outcome: 'failed', exit_code: 3 });
+  for (let hour = 300; hour > 0; hour -= 1) await log.addRun('hourly/clean', Date.now() - hour * 3_600_000);
+  const { version, now, env, distFolder } = contextOf({ cwd: root, env: {} });
+  const make = async (mostBytes?: number) =>
+    await makeStaticReport({ site: { root, env, version, now }, distFolder, ...(mostBytes && { mostBytes }) });
+  const whole = await make();
+  const { html, runsSince } = await make(whole.html.length - 1000);
+  expect(Date.parse(runsSince ?? '')).toBeGreaterThan(Date.now() - 30 * day);
+  const file = join(root, 'report.html');
+  writeFileSync(file, html);
+  const { runs, details } = readReport(file);
+  expect(runs.length).toBeLessThan(300);
+  for (const id of [good, bad]) {
+    expect(runs).toContainEqual(expect.objectContaining({ id }));
+    expect(Object.keys(details)).toContain(String(id));
+  }
 });
 
 test('where they would be too many bytes, the oldest runs are left out', async () => {

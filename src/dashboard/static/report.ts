@@ -69,7 +69,7 @@ const general = [
   ),
   ...['state=open&limit=500', 'state=over&limit=50'].map((query) => `incidents?${query}`),
   ...['', ...workerStates.map((state) => `state=${state}&`)].map((state) => `workers?${state}limit=50`),
-  ...['jobs?limit=200', ...countedStates.map((state) => `jobs?state=${state}&limit=100`)],
+  ...['jobs?count=true&limit=200', ...countedStates.map((state) => `jobs?state=${state}&count=true&limit=100`)],
   ...['jobs/counts', 'jobs/totals'],
 ].map((route) => `/api/${route}`);
 
@@ -145,6 +145,12 @@ interface Answers {
   readonly details: Readonly<Record<number, Readonly<Record<string, unknown>>>>;
 }
 
+/** Not embedded. */
+interface Telling {
+  /** The runs that a report leaves out last. */
+  readonly telling: ReadonlySet<Run>;
+}
+
 interface Embedded extends Answers {
   /** UTC, ISO 8601. */
   readonly madeAt: string;
@@ -170,7 +176,7 @@ interface Run {
 
 type Ask = (path: string) => Promise<unknown>;
 
-async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promise<Answers> {
+async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promise<Answers & Telling> {
   const answers: Record<string, unknown> = {};
   const problems: Record<string, unknown> = {};
   const ask: Ask = async (path) => {
@@ -194,7 +200,7 @@ async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promi
   for (const span of spans) await keep(`/api/metrics/${span}`, isLarge ? withoutScriptsBuckets : undefined);
   for (const script of scripts) await keep(`/api/scripts/${script.split('/').map(encodeURIComponent).join('/')}`);
   for (const { name } of itemsOf<{ name: string }>(answers['/api/tiers'])) await keep(`/api/tiers/${name}`);
-  for (const query of queriesOfNames(answers)) await keep(`/api/jobs?${query}&limit=50`);
+  for (const query of queriesOfNames(answers)) await keep(`/api/jobs?${query}&count=true&limit=50`);
   for (const { id } of itemsOf<{ id: number }>(answers['/api/jobs']).slice(0, DETAILS)) {
     await keep(`/api/jobs/${id}`);
     await keep(`/api/activity?job=${id}&limit=500`);
@@ -203,8 +209,9 @@ async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promi
     await keep(`/api/activity?worker=${id}&limit=100`);
   const found = await askRuns(ask, scripts, mostBytes);
   const told = itemsOf<{ lastRun: number | null }>(answers['/api/incidents?state=open']).map(({ lastRun }) => lastRun);
-  const details = await askDetails(ask, runsWithDetails(found.runs, told), isWithOutput, mostBytes);
-  return { answers, problems, ...found, details };
+  const telling = tellingRuns(found.runs, told);
+  const details = await askDetails(ask, runsWithDetails(found.runs, telling), isWithOutput, mostBytes);
+  return { answers, problems, ...found, details, telling };
 }
 
 /** The links of the table of names: all its jobs, and those in each state that has some. */
@@ -254,7 +261,7 @@ function itemsOf<Item>(answer: unknown): readonly Item[] {
 
 /** A name as it is, and no query but one that tells apart: the page makes the same of what it asks. */
 function keyOf(path: string): string {
-  return decodeURIComponent(path.replace(/[?&]limit=\d+$/, ''));
+  return decodeURIComponent(path.replace(/[?&](?:count=true&)?limit=\d+$/, ''));
 }
 
 function scriptsIn(overview: unknown): readonly string[] {
@@ -291,32 +298,35 @@ async function askRuns(
   return { runs: [...byId.values()].sort((one, other) => other.id - one.id), areRunsCut: next !== null, runsSince };
 }
 
-/** The newest, those that incidents name, and of each script the newest good and the newest bad one. */
-function runsWithDetails(runs: readonly Run[], told: readonly (number | null)[]): ReadonlySet<Run> {
-  const failed = runs.filter(isFailed);
+/** Those that incidents name, and of each script the newest good and the newest bad one. */
+function tellingRuns(runs: readonly Run[], told: readonly (number | null)[]): ReadonlySet<Run> {
   const ofScripts = [...Map.groupBy(runs, ({ script }) => script).values()].slice(0, MOST_IN_DETAIL);
   const newest = ofScripts.flatMap((own) => [own.find(isFailed), own.find(({ outcome }) => outcome === 'succeeded')]);
-  return new Set([
-    ...failed.slice(0, DETAILS),
-    ...runs.slice(0, DETAILS),
-    ...runs.filter(({ id }) => told.includes(id)),
-    ...newest.filter((run) => run !== undefined),
-  ]);
+  return new Set([...runs.filter(({ id }) => told.includes(id)), ...newest.filter((run) => run !== undefined)]);
+}
+
+/** The telling ones, before the newest fill the report up. */
+function runsWithDetails(runs: readonly Run[], telling: ReadonlySet<Run>): ReadonlySet<Run> {
+  return new Set([...telling, ...runs.filter(isFailed).slice(0, DETAILS), ...runs.slice(0, DETAILS)]);
 }
 
 function isFailed({ outcome }: Run): boolean {
   return outcome !== null && isFailure(outcome as Outcome);
 }
 
-/** Leaves out the oldest runs, with their details, until the report fits. */
-function fitInto(page: BuiltPage, embedded: Embedded, mostBytes: number): StaticReport {
+/** Leaves out the oldest runs, with their details, until the report fits; the telling ones only after all others. */
+function fitInto(page: BuiltPage, { telling, ...embedded }: Embedded & Telling, mostBytes: number): StaticReport {
+  const others = embedded.runs.filter((run) => !telling.has(run));
+  const inOrder = [...telling, ...others];
   for (let count = embedded.runs.length; ; count = Math.floor(count / 2)) {
-    const runs = embedded.runs.slice(0, count);
+    const kept = new Set(inOrder.slice(0, count));
+    const runs = embedded.runs.filter((run) => kept.has(run));
     const isShortened = count < embedded.runs.length;
     const details = Object.fromEntries(
       runs.flatMap(({ id }) => (embedded.details[id] ? [[id, embedded.details[id]]] : [])),
     );
-    const runsSince = isShortened ? (runs.at(-1)?.startedAt ?? embedded.madeAt) : embedded.runsSince;
+    const oldest = others.findLast((run) => kept.has(run));
+    const runsSince = isShortened ? (oldest?.startedAt ?? embedded.madeAt) : embedded.runsSince;
     const areRunsCut = isShortened || embedded.areRunsCut;
     const html = embed(page, { ...embedded, runs, areRunsCut, details, runsSince });
     if (count === 0 || Buffer.byteLength(html) <= mostBytes) return { html, runsSince };

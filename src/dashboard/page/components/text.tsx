@@ -2,6 +2,7 @@ import { type ComponentChildren, Fragment } from 'preact';
 import { describeRises, UNKNOWN } from '../../../system/base/format.ts';
 import { printableLine } from '../../../system/base/text.ts';
 import { hrefOf } from '../router.ts';
+import { hasPage } from '../source/embedded.ts';
 import { Time } from './time.tsx';
 
 /** A name or message of others: what is invisible or reverses text is made visible, and turns nothing around it. */
@@ -59,5 +60,21 @@ export function RunLink({
   readonly id: number;
   readonly children?: ComponentChildren;
 }) {
-  return <a href={hrefOf('/runs', id)}>{children}</a>;
+  return hasPage('runs', id) ? <a href={hrefOf('/runs', id)}>{children}</a> : <NotHere>{children}</NotHere>;
+}
+
+/** The way to the page of a job. Default words: `Job 17`. */
+export function JobLink({
+  id,
+  children = `Job ${id}`,
+}: {
+  readonly id: number;
+  readonly children?: ComponentChildren;
+}) {
+  return hasPage('jobs', id) ? <a href={hrefOf('/jobs', id)}>{children}</a> : <NotHere>{children}</NotHere>;
+}
+
+/** Instead of a link to what a report does not hold. */
+function NotHere({ children }: { readonly children: ComponentChildren }) {
+  return <span title="This report does not hold it">{children}</span>;
 }

@@ -3,7 +3,7 @@ import { withInstants } from '../../../system/base/text.ts';
 import type { components } from '../../client/paths.ts';
 import { Choice, Listed, readRange, SearchField, SinceChoice } from '../components/fields.tsx';
 import { Empty, Page } from '../components/page.tsx';
-import { Name, RunLink, ScriptLink, Words } from '../components/text.tsx';
+import { JobLink, Name, RunLink, ScriptLink, Words } from '../components/text.tsx';
 import { formatShort, serverNow, Time } from '../components/time.tsx';
 import { isStatic, useList } from '../data.ts';
 import { hrefOf, place, setQuery } from '../router.ts';
@@ -109,7 +109,7 @@ function Subject({ job, name, worker, isOfScript }: Happening) {
   }
   return (
     <>
-      <a href={hrefOf('/jobs', job)}>job {job}</a> {name !== null && <Name text={name} />}
+      <JobLink id={job}>job {job}</JobLink> {name !== null && <Name text={name} />}
     </>
   );
 }

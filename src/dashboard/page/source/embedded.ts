@@ -39,10 +39,16 @@ const packed = document.getElementById('data')?.textContent ?? '';
 export const embedded: Promise<Embedded> | null = packed === '' ? null : unpack(packed);
 
 /** When the report was made and should be replaced, and what it holds; null: a server answers. */
-export const report = signal<Pick<Embedded, 'madeAt' | 'dueAt' | 'isWithOutput' | 'runsSince'> | null>(null);
+export const report = signal<Embedded | null>(null);
 embedded?.then((found) => {
   report.value = found;
 });
+
+/** Whether there is a page of this run, or of this job: a report has those of a few. */
+export function hasPage(kind: 'runs' | 'jobs', id: number): boolean {
+  if (report.value === null) return true;
+  return kind === 'runs' ? id in report.value.details : `/api/jobs/${id}` in report.value.answers;
+}
 
 async function unpack(text: string): Promise<Embedded> {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

@@ -6,7 +6,7 @@ import type { components } from '../../../client/paths.ts';
 import { Answered, Facts, Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
-import { Name, RunLink, Words } from '../../components/text.tsx';
+import { JobLink, Name, RunLink, Words } from '../../components/text.tsx';
 import { Countdown, serverNow, Time, Until } from '../../components/time.tsx';
 import { type Asked, useQuery } from '../../data.ts';
 import { pausedWords } from '../../manage/pause.tsx';
@@ -152,11 +152,11 @@ function Family({ job: { parent, children } }: { readonly job: Story }) {
   if (parent === null && children.length === 0) return null;
   return (
     <Section title={parent === null ? 'Children' : 'Parent'}>
-      {parent !== null && <a href={hrefOf('/jobs', parent)}>Job {parent}</a>}
+      {parent !== null && <JobLink id={parent} />}
       <ul class="children">
         {children.map(({ id, name, state }) => (
           <li key={id}>
-            <State state={state} /> <a href={hrefOf('/jobs', id)}>Job {id}</a> <Name text={name} />
+            <State state={state} /> <JobLink id={id} /> <Name text={name} />
           </li>
         ))}
       </ul>

@@ -5,12 +5,11 @@ import type { components } from '../../../client/paths.ts';
 import { Listed, readRange } from '../../components/fields.tsx';
 import { Empty } from '../../components/page.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
-import { Name, Words } from '../../components/text.tsx';
+import { JobLink, Name, Words } from '../../components/text.tsx';
 import { serverNow } from '../../components/time.tsx';
 import { isStatic, useList } from '../../data.ts';
 import { useHeldRows } from '../../held-rows.ts';
 import { may } from '../../manage/session.ts';
-import { hrefOf } from '../../router.ts';
 import { JobAbout } from './about.tsx';
 import { AllThatMatch } from './all-that-match.tsx';
 import { describeTries, type JobFilters, JobTime, type ShownJob, ShownJobState } from './job-words.tsx';
@@ -120,7 +119,7 @@ function JobTable({ jobs, selection, search }: JobTableProps) {
   const nowMs = serverNow.value;
   const columns: readonly TableColumn<Job>[] = [
     ...(selection === null ? [] : [chooseColumn(selection)]),
-    { title: 'Job', cell: ({ id }) => <a href={hrefOf('/jobs', id)}>{id}</a>, isNumber: true },
+    { title: 'Job', cell: ({ id }) => <JobLink id={id}>{id}</JobLink>, isNumber: true },
     {
       ...{ title: 'Name', isName: true, onPhone: 'title' },
       cell: ({ name, data }) => (

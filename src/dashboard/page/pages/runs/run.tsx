@@ -3,7 +3,7 @@ import { countOf, formatBytes, formatDuration, formatNumber } from '../../../../
 import { printable } from '../../../../system/base/text.ts';
 import { Answered, Facts, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, toneOfState, wordsOfState } from '../../components/state.tsx';
-import { RunLink, ScriptLink, Sentences } from '../../components/text.tsx';
+import { JobLink, RunLink, ScriptLink, Sentences } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
 import { IncidentButtons } from '../../manage/incident.tsx';
@@ -111,7 +111,7 @@ function Ways({ run }: { readonly run: ShownRun }) {
   return (
     <p class="bar">
       <ScriptLink name={run.script} />
-      {run.job !== null && <a href={hrefOf('/jobs', run.job)}>Job {run.job}</a>}
+      {run.job !== null && <JobLink id={run.job} />}
       {run.previous !== null && <RunLink id={run.previous}>← Run before it</RunLink>}
       {run.next !== null && <RunLink id={run.next}>Run after it →</RunLink>}
       <a href={hrefOf('/runs', null, { script: run.script })}>All its runs</a>
