@@ -60,14 +60,14 @@ module.exports = {
       from: { path: '^src/dashboard/page/' },
       to: {
         path: '^src/',
-        pathNot: '^src/(dashboard/(page/|client/paths)|system/base/(exact-json|format|glob|text|local-time))',
+        pathNot: '^src/(dashboard/(page/|client/paths)|system/base/(exact-json|format|glob|next-words|text|local-time))',
       },
     },
     {
       name: 'what-the-page-shares-is-plain',
       comment: 'It is loaded into browsers: neither parts of Node, nor anything of this project.',
       severity: 'error',
-      from: { path: '^src/system/base/(exact-json|format|glob|text|local-time)\\.ts$' },
+      from: { path: '^src/system/base/(exact-json|format|glob|next-words|text|local-time)\\.ts$' },
       to: { pathNot: 'node_modules' },
     },
     {

@@ -181,7 +181,7 @@ test('each page of a report lists and counts what its live page does, with each 
   for (const name of ['fails', 'fails', 'works']) await inRoot(root, 'add', name, '{}');
   runner(root, 'work');
   for (const name of ['fails', 'works']) await inRoot(root, 'add', name, '{}');
-  await inRoot(root, 'add', 'works', '{}', '--in', '2h');
+  await inRoot(root, 'add', 'works', '{}', '--at', '+2 hours');
   runner(root, 'hourly');
   const { url } = await startDashboard(root);
   const live = await openPage(url);
@@ -204,6 +204,8 @@ test('each page of a report lists and counts what its live page does, with each 
     '/activity': /./,
     '/activity?since=1h': /./,
     '/workers?state=finished': /./,
+    '/next': /works/,
+    '/next?for=7d': /works/,
     '/scripts/hourly/import': /./,
   };
   for (const [address, wanted] of Object.entries(filters)) {

@@ -20,6 +20,8 @@ const pages = [
   '#/workers',
   '#/activity',
   '#/incidents',
+  '#/next',
+  '#/next?for=7d',
   '#/metrics',
   '#/settings',
 ];

@@ -12,6 +12,7 @@ export type PagePath =
   | '/activity'
   | '/metrics'
   | '/incidents'
+  | '/next'
   | '/settings';
 
 /** The address that the viewer is at: `#/scripts/hourly/clean-tmp?since=24h`. */

@@ -84,18 +84,37 @@ export const timeSpans = {
 
 export type TimeSpan = keyof typeof timeSpans;
 
+const spanWords = Object.fromEntries(Object.entries(timeSpans).map(([span, { words }]) => [span, words])) as Record<
+  TimeSpan,
+  string
+>;
+
 interface SpanButtonsProps {
   readonly chosen: TimeSpan;
   readonly onChoose: (span: TimeSpan) => void;
 }
 
-export function SpanButtons({ chosen, onChoose }: SpanButtonsProps) {
+export function SpanButtons(props: SpanButtonsProps) {
+  return <ChoiceButtons label="How far back" options={spanWords} {...props} />;
+}
+
+interface ChoiceButtonsProps<Value extends string> {
+  /** For screen readers. */
+  readonly label: string;
+  /** The words that stand for each value. */
+  readonly options: Readonly<Record<Value, string>>;
+  readonly chosen: Value;
+  readonly onChoose: (value: Value) => void;
+}
+
+/** One of a few, each a button. */
+export function ChoiceButtons<Value extends string>({ label, options, chosen, onChoose }: ChoiceButtonsProps<Value>) {
   return (
     <fieldset class="ranges">
-      <legend class="hidden">How far back</legend>
-      {(Object.keys(timeSpans) as TimeSpan[]).map((span) => (
-        <button key={span} type="button" aria-pressed={span === chosen} onClick={() => onChoose(span)}>
-          {timeSpans[span].words}
+      <legend class="hidden">{label}</legend>
+      {(Object.keys(options) as Value[]).map((value) => (
+        <button key={value} type="button" aria-pressed={value === chosen} onClick={() => onChoose(value)}>
+          {options[value]}
         </button>
       ))}
     </fieldset>

@@ -5,6 +5,7 @@ import type { PagePath } from '../router.ts';
 import { ActivityPage } from './activity.tsx';
 import { Incidents } from './incidents.tsx';
 import { MetricsPage } from './metrics.tsx';
+import { NextPage } from './next/next.tsx';
 import { OverviewPage } from './overview/overview.tsx';
 import { OneJob } from './queue/job.tsx';
 import { QueuePage } from './queue/queue.tsx';
@@ -37,6 +38,7 @@ const all: readonly PageEntry[] = [
   { path: '/queue', navigation: { words: 'Queue', icon: 'queue' }, View: QueuePage },
   { path: '/jobs', OneView: OneJob },
   { path: '/incidents', navigation: { words: 'Incidents', icon: 'incidents' }, View: Incidents },
+  { path: '/next', navigation: { words: 'Next', icon: 'waiting' }, View: NextPage },
   { path: '/workers', navigation: { words: 'Workers', icon: 'workers' }, View: Workers },
   { path: '/activity', navigation: { words: 'Activity', icon: 'activity' }, View: ActivityPage },
   { path: '/metrics', navigation: { words: 'Metrics', icon: 'metrics' }, View: MetricsPage },

@@ -92,7 +92,7 @@ function Details({ overview, status }: ToldProps) {
           {!isWall.value && <RecentFailures />}
         </div>
         <div>
-          <Section title="Tiers">
+          <Section title="Tiers" aside={!isWall.value && <a href={hrefOf('/next')}>What runs next</a>}>
             <Tiers overview={overview} status={status} />
           </Section>
           <Section title="Queue">
