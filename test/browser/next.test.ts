@@ -64,10 +64,14 @@ test('the window stays in the address, and the keyboard reaches all that the tim
   const mails = table.getByRole('link', { name: 'mail', exact: true });
   expect(await mails.count()).toBe(1);
   await page.getByRole('button', { name: 'Week' }).press('Enter');
-  await expect.poll(() => mails.count()).toBe(2);
+  const bars = page.locator('.next-row:has(.next-name bdi:text-is("mail")) .next-bar');
+  await expect.poll(() => bars.count()).toBe(2);
   await page.waitForURL(/#\/next\?for=7d$/);
   await page.reload();
-  await expect.poll(() => mails.count()).toBe(2);
+  await expect.poll(() => bars.count()).toBe(2);
+  await page.getByText('50 of 8').waitFor();
+  await page.getByRole('button', { name: 'Show more' }).press('Enter');
+  await page.getByText('100 of 8').waitFor();
   expect(await page.getByRole('button', { name: 'Week' }).getAttribute('aria-pressed')).toBe('true');
   expect(await page.locator('.next-bar:not([tabindex="-1"])').count()).toBe(0);
   await mails.first().focus();
