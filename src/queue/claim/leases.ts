@@ -1,5 +1,6 @@
 import type { ExpiredClaim } from '../../store/statements/job-rows.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
+import { printableLine } from '../../system/base/text.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { policyOfJob } from '../settle/own-retry.ts';
@@ -102,10 +103,14 @@ async function endExpired(
   // As far as is known, nothing of it has begun: its worker may have died before.
   if (job.state === 'claimed') return await releaseClaims(session, [{ id: job.id, token }], at);
   const policy = policyOfJob(job.retry, handlerPolicy(job.name));
-  const ended = { outcome: 'crashed', attempt: job.attempts, isRetryable: true, at } as const;
+  const run = workerId === null ? null : await session.runs.running(job.id);
+  const by = run === null ? null : await session.events.whoStops({ runId: run.id, jobId: job.id });
+  const outcome = by === null ? 'crashed' : 'stopped';
+  const reason = by === null ? detail : `stopped by ${printableLine(by)}; ${detail}`;
+  const ended = { outcome, attempt: job.attempts, isRetryable: true, at } as const;
   const decided = toTransition(decideRetry(policy, ended));
   // A holder that is no worker of the runner may just have been slow, so the next claimer gets the job at once.
   const isAtOnce = decided.kind === 'retry' && workerId === null;
   const transition = isAtOnce ? { ...decided, runAt: at } : decided;
-  await endForOthers(session, { job, transition, at, reason: detail }, 'crashed', { missedCap });
+  await endForOthers(session, { job, transition, at, reason }, outcome, { missedCap });
 }

@@ -10,6 +10,7 @@ import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import type { ClaimRef, FinishedClaim, StartedRunRow } from '../../store/statements/runs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
+import { printableLine } from '../../system/base/text.ts';
 import { allEnded, toMicros } from '../../system/base/values.ts';
 import { type Archive, removeUnkept } from './archive.ts';
 import { policyOfJob } from './own-retry.ts';
@@ -62,6 +63,8 @@ export interface Settled {
   readonly runId: number | null;
   /** Why the log refused its end, which was then recorded as a failure; null or absent: it did not. */
   readonly refusal?: string | null;
+  /** The reason of its end, as somebody had asked for that and it is recorded as stopped; absent: nobody had. */
+  readonly stopped?: string;
 }
 
 /**
@@ -138,16 +141,35 @@ async function settleEach(
   const children = rows.filter(({ parent_id }) => parent_id !== null);
   if (children.length > 0) await session.jobs.lock(children.map(({ id }) => id));
   const held = new Map(rows.map((job) => [job.claim_token as string, job]));
-  const ended: (JobEnd & { readonly decided: RetryDecision; readonly ofRun: RunToSettle })[] = [];
+  const ended: (JobEnd &
+    Pick<Settled, 'stopped'> & { readonly decided: RetryDecision; readonly ofRun: RunToSettle })[] = [];
   for (const run of runs) {
     const job = held.get(run.claim.token);
-    if (job === undefined) await keepLate(session, run, context);
-    else ended.push({ ...endOf(job, run, context), ofRun: run });
+    if (job === undefined) {
+      await keepLate(session, run, context);
+      continue;
+    }
+    const stopped = await findStop(session, run);
+    const end = stopped === null ? run.end : { ...run.end, outcome: 'stopped' as const, reason: stopped };
+    ended.push({ ...endOf(job, { ...run, end }, context), ...(stopped !== null && { stopped }), ofRun: run });
   }
   const runIds = await endJobs(session, ended, context);
   return new Map(
-    ended.map(({ ofRun, decided }, index) => [ofRun, { decision: decided, runId: runIds[index] ?? null }]),
+    ended.map(({ ofRun, decided, stopped }, index) => [
+      ofRun,
+      { decision: decided, runId: runIds[index] ?? null, ...(stopped !== undefined && { stopped }) },
+    ]),
   );
+}
+
+/**
+ * Why a run counts as stopped although its worker has not ended it: somebody asked for that before it failed, crashed or
+ * was given back. Null: it does not.
+ */
+async function findStop({ events }: StoreSession, { runId, claim, end }: RunToSettle): Promise<string | null> {
+  if (runId === null || end.outcome === 'succeeded' || end.outcome === 'stopped') return null;
+  const by = await events.whoStops({ runId, jobId: claim.id });
+  return by === null ? null : `stopped by ${printableLine(by)}; ${end.reason ?? end.outcome}`;
 }
 
 /**

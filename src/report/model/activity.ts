@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../discovery/site.ts';
 import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
-import { field, quoting, record, shown, type Values } from '../../system/base/record.ts';
+import { field, person, quoting, record, shown, type Values } from '../../system/base/record.ts';
 import { DAY_MS, HOUR_MS, inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
 
@@ -14,7 +14,7 @@ export const jobActivityRecord = record(null, {
   /** A detail besides the reason. */
   warning: quoting.orNull.about('Of a run that ended'),
   run: shown.integer.orNull.from('runId'),
-  by: shown.text.orNull.from('actor'),
+  by: person.orNull.from('actor'),
 });
 
 export interface JobActivity extends Values<typeof jobActivityRecord> {

@@ -1,5 +1,5 @@
 import { pauseKinds } from '../../store/words.ts';
-import { record, shown } from '../../system/base/record.ts';
+import { person, record, shown } from '../../system/base/record.ts';
 
 /** A pause of scripts, tiers or jobs. */
 export const pauseRecord = record('Pause', {
@@ -7,7 +7,7 @@ export const pauseRecord = record('Pause', {
   kind: shown.words(pauseKinds),
   until: shown.instant.orNull.from('until').about('Null: until it is resumed'),
   since: shown.instant.from('createdAt'),
-  by: shown.text.orNull.about('Who has paused it'),
+  by: person.orNull.about('Who has paused it'),
 });
 
 /** A mute: incidents of this name are not reported. */

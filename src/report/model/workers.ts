@@ -8,7 +8,7 @@ import {
   workerKinds,
   workerStates,
 } from '../../store/words.ts';
-import { quoting, record, shown, type Values } from '../../system/base/record.ts';
+import { person, quoting, record, shown, type Values } from '../../system/base/record.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { livenessField } from './runs/run.ts';
 
@@ -19,7 +19,7 @@ export const workerRecord = record('Worker', {
   tier: shown.text.orNull.about('Null: it processes jobs of the queue'),
   state: shown.words(workerStates),
   trigger: shown.words(triggers),
-  by: shown.text.orNull.about('The person who called it; null: nobody did'),
+  by: person.orNull.about('The person who called it; null: nobody did'),
   host: shown.text,
   pid: shown.integer,
   runnerVersion: shown.text,

@@ -51,7 +51,7 @@ export interface StartedRunRow {
   readonly maxRssBytes: number | null;
 }
 
-export interface NumberedRun extends Pick<StartedRunRow, 'id' | 'jobId' | 'script'> {
+export interface NumberedRun extends Pick<StartedRunRow, 'id' | 'jobId' | 'script' | 'startedAt'> {
   /** Null: a caller that is no worker of the runner has it. */
   readonly workerId: number | null;
   readonly outcome: Outcome;
@@ -309,7 +309,8 @@ function found(db: Statements) {
     /** The run of this number; null: there is none. */
     byNumber: async (id: number) =>
       (await db.first<NumberedRun>(
-        `select runs.id, job_id as "jobId", worker_id as "workerId", scripts.name as script, outcome
+        `select runs.id, job_id as "jobId", worker_id as "workerId", scripts.name as script, outcome,
+           started_at as "startedAt"
          from runs join scripts on scripts.id = script_id where runs.id = ?`,
         [id],
       )) ?? null,

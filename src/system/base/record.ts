@@ -172,3 +172,6 @@ export const shown = kindsOf('shown');
 
 /** A text that quotes scripts: a public report tells that there is one. */
 export const quoting = field.text.inPublicAs(() => LEFT_OUT);
+
+/** The name of a person, for whoever may log in: a public report names nobody. */
+export const person = field.text.inPublicAs(() => null);

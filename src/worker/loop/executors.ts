@@ -61,9 +61,10 @@ export async function equipExecutors(
     }),
     ...limitsOf(call, request),
     waitMs: request.waitMs ?? Number.POSITIVE_INFINITY,
-    onSettled: ({ run, end: told }, { decision, runId, refusal = null }) => {
+    onSettled: ({ run, end: told }, settled) => {
+      const { decision, runId, refusal = null } = settled;
       if (refusal !== null) events.emit('warning', `job ${run.job.id} has failed, as ${refusal}`);
-      const end = asRecorded(told, refusal);
+      const end = asRecorded(told, settled);
       const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
       pace.note(end.durationMs ?? 0);
       keep(end);

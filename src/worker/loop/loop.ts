@@ -4,6 +4,7 @@ import { leaveNote } from '../../execution/secret-notes.ts';
 import { findSecrets, type Masker, maskSecrets, type NotedSecret, noteSecret } from '../../execution/secrets.ts';
 import { findReplaced } from '../../execution/start/start-failure.ts';
 import { GRACE_MS } from '../../execution/watch/watch.ts';
+import type { Settled } from '../../queue/settle/settle.ts';
 import type { Runner } from '../../settings/settings.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
@@ -111,9 +112,10 @@ export function stopIfReplaced({ stop }: Invocation, { isReplaced, reason }: Run
   if (isReplaced) stop.startNothing(reason ?? '', 'replaced');
 }
 
-/** @param refusal why the log refused the original end; null: it did not */
-export function asRecorded(end: RunEnd, refusal: string | null = null): RunEnd {
-  return refusal === null ? end : { ...end, outcome: 'failed', reason: refusal, error: null };
+/** The end as the log has it, which may have refused it, or knows that somebody had asked for it. */
+export function asRecorded(end: RunEnd, { refusal = null, stopped }: Pick<Settled, 'refusal' | 'stopped'>): RunEnd {
+  if (refusal !== null) return { ...end, outcome: 'failed', reason: refusal, error: null };
+  return stopped === undefined ? end : { ...end, outcome: 'stopped', reason: stopped };
 }
 
 /** Most scripts end before anybody could ask about them, and a write right after a fork is slow. */
@@ -159,9 +161,7 @@ export function createProgressReport(
   const look = async (whoStops: WhoStops): Promise<void> => {
     // The next look makes up for a failed one.
     const by = await whoStops().catch(() => null);
-    if (by === null) return;
-    stopLooking?.();
-    stop?.(by);
+    if (by !== null) stop?.(by);
   };
   return {
     start: (pid: number): void => {

@@ -55,8 +55,9 @@ export async function runJob(
   stopIfReplaced(pass, end);
   // A later try would not have the arguments.
   const isRetryable = script.refusals.length === 0 && pass.args === undefined;
-  const { decision, runId, refusal } = await recordEnd({ ...ran, isRetryable });
-  const recorded = asRecorded(end, refusal);
+  const settled = await recordEnd({ ...ran, isRetryable });
+  const { decision, runId } = settled;
+  const recorded = asRecorded(end, settled);
   const nextTryAt = decision?.state === 'retrying' ? decision.runAt : null;
   recorder.onDurable((failure) => {
     // The files stay if the log may lose the end.

@@ -1,45 +1,45 @@
 import { QueueError } from '../../queue/errors.ts';
-import type { Runner } from '../../settings/settings.ts';
 import type { NumberedRun } from '../../store/statements/runs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { NoSuchName } from '../../system/base/errors.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
-import { reconcile } from './reconcile.ts';
+
+/** Which run is to end. */
+interface MeantRun {
+  readonly id: number;
+  /** When it began, epoch milliseconds: the number of a run that was deleted may be another one's by now. */
+  readonly startedAtMs: number;
+}
 
 /** Who wants the end of a run, and when. */
-export interface StopWish {
+interface StopWish {
   readonly by: string;
   /** UTC epoch milliseconds. */
   readonly at: number;
 }
 
 /**
- * Stops a run, or asks its worker to. The worker sees the request in the log within a second, on another machine at its
- * next sign of life: it ends the run by SIGTERM, then SIGKILL. If the worker is dead, the run is ended here, as far as
- * its process is on this machine.
+ * Asks the worker of a run to stop it. The worker sees the request in the log within a second, on another machine at its
+ * next sign of life: it ends the run by SIGTERM, then SIGKILL.
  *
- * @param load loads what is needed to end the run here
+ * @returns whether its worker is alive, as far as is known; if not, `reconcile` ends the run where its process is
  * @throws {NoSuchName} if there is no such run
  * @throws {QueueError} if it has ended, or if it is not the runner's
  */
-export async function stopRun(
-  store: Store,
-  id: number,
-  { by, at }: StopWish,
-  load: () => Promise<Pick<Runner, 'root' | 'state' | 'settings'>>,
-): Promise<void> {
-  const request = (session: StoreSession) => requestStop(session, id, { by, at });
+export async function stopRun(store: Store, meant: MeantRun, wish: StopWish): Promise<boolean> {
+  const request = (session: StoreSession) => requestStop(session, meant, wish);
   const workerId = await store.retryWhenFull(() => store.transaction(request));
-  if (await hasLostWorker(store, workerId)) await reconcile(await load(), store, at);
+  return !(await hasLostWorker(store, workerId));
 }
 
 /** Records who wants the end of the run. Who asks once more changes nothing. */
-async function requestStop(session: StoreSession, id: number, { by, at }: StopWish): Promise<number> {
+async function requestStop(session: StoreSession, { id, startedAtMs }: MeantRun, { by, at }: StopWish) {
   const seen = await session.runs.byNumber(id);
   if (seen !== null) await session.jobs.lock([seen.jobId]);
   // It may have ended before its job was locked.
   const run = await session.runs.byNumber(id);
   if (run === null) throw new NoSuchName(`There is no run ${id} in the log.`);
+  if (run.startedAt !== startedAtMs) throw new QueueError('wrong-state', describeOther(run));
   const { jobId, workerId, outcome } = run;
   if (outcome !== 'running') throw new QueueError('wrong-state', describeEnded(run));
   if (workerId === null) throw new QueueError('wrong-state', describeForeign(run));
@@ -47,6 +47,13 @@ async function requestStop(session: StoreSession, id: number, { by, at }: StopWi
     await session.events.record([{ at, event: 'run-stop-requested', workerId, jobId, runId: id, actor: by }]);
   }
   return workerId;
+}
+
+function describeOther({ id, script }: NumberedRun): string {
+  return (
+    `The run that is meant has ended and was deleted; its number, ${id}, is that of another run, of ${script}: ` +
+    'nothing was stopped.'
+  );
 }
 
 function describeEnded({ id, script, outcome }: NumberedRun): string {

@@ -3,7 +3,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cronPlace, inRoot, jsonOf, startCommand } from '../../support/command.ts';
-import { isAlive } from '../../support/faults/faults.ts';
+import { isAlive, killGroup } from '../../support/faults/faults.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
 import { addJob, endInPeace, readJobRow, readJobRuns, startWaiting } from '../../support/faults/queue.ts';
 import { queryLog, readRuns } from '../../support/log.ts';
@@ -127,4 +127,58 @@ test('a run that a program of its own has claimed is left to that', async () => 
   const { status, stderr } = await inRoot(root, 'stop', String(run?.id));
   expect([status, stderr]).toEqual([1, expect.stringContaining(`\`npx folder-runner job ${id} fail\``)]);
   expect(readJobRow(root, id)).toMatchObject({ state: 'running' });
+});
+
+test('a stopped run whose job is not kept is told all the same', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/queue/slow.mjs': slow,
+    'runner.config.json': '{ "queue": { "archive": { "*": "remove" } } }',
+  });
+  await addJob(root, 'slow');
+  const worker = startWaiting(root);
+  await untilRunning(root);
+  expect(await inRoot(root, 'stop', 'slow')).toEqual({
+    status: 0,
+    stdout: 'Run 1 of queue/slow was stopped, and not kept.\n',
+    stderr: '',
+  });
+  await endInPeace(root, worker);
+  expect(queryLog(root, 'select id from jobs')).toEqual([]);
+});
+
+/** Its worker stands still, so that it does not see the request. */
+async function askToStop(root: string) {
+  await addJob(root, 'slow');
+  const worker = startWaiting(root);
+  await untilRunning(root);
+  worker.kill('SIGSTOP');
+  expect((await inRoot(root, 'stop', 'slow', '--no-wait')).status).toBe(0);
+  return worker;
+}
+
+test('a request is heeded although the worker ends before it sees it: the job is not given back', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/slow.mjs': slow });
+  const worker = await askToStop(root);
+  worker.kill('SIGTERM');
+  worker.kill('SIGCONT');
+  await worker.ended;
+  expect(queryLog(root, 'select state from jobs')).toEqual([{ state: 'cancelled' }]);
+  const [run] = queryLog(root, 'select outcome, reason from runs');
+  expect(run).toEqual({ outcome: 'stopped', reason: expect.stringMatching(new RegExp(`^stopped by ${me}`)) });
+});
+
+test('a request is heeded although the worker and the process of the run die: nothing is tried again', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/slow.mjs': slow });
+  const worker = await askToStop(root);
+  const [{ pid = 0 } = {}] = queryLog<{ pid: number }>(root, 'select pid from runs');
+  worker.kill('SIGKILL');
+  await worker.ended;
+  killGroup(pid);
+  await until('its process is gone', () => !isAlive(pid));
+  await inRoot(root, 'work');
+  expect(queryLog(root, 'select state from jobs')).toEqual([{ state: 'cancelled' }]);
+  const [run, ...others] = queryLog(root, 'select outcome, reason from runs');
+  expect(run).toEqual({ outcome: 'stopped', reason: expect.stringMatching(new RegExp(`^stopped by ${me}; .+ died`)) });
+  expect(others).toEqual([]);
+  expect(queryLog(root, 'select id from incidents')).toEqual([]);
 });

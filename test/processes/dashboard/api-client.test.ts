@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { createClient as CreateClient } from '../../../src/dashboard/client/client.ts';
 import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { addJob, endInPeace, startWaiting } from '../../support/faults/queue.ts';
 import { queryLog } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
@@ -78,4 +79,28 @@ test.each([true, false])('a run that fails is told unless somebody watches it: a
     return runs[0]?.outcome === 'failed';
   });
   expect(queryLog(root, 'select subject from incidents')).toEqual(alert ? [{ subject: 'hourly/fails' }] : []);
+});
+
+test('a run is stopped only if it is the one that is meant, and also if its job is not kept', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/queue/slow.sh': 'sleep 600\n',
+    'runner.config.json': '{ "queue": { "archive": { "*": "remove" } } }',
+  });
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url });
+  await addJob(root, 'slow');
+  const worker = startWaiting(root);
+  const running = 'select id from runs where pid is not null';
+  await until('it runs', () => queryLog(root, running).length > 0);
+  const params = { path: { id: 1 } };
+  const startedAt = '2026-01-02T03:04:05.678Z';
+  const other = await runner.POST('/api/runs/{id}/stop', { params, body: { startedAt } });
+  expect([other.response.status, other.error?.detail]).toEqual([409, expect.stringContaining('of another run')]);
+  expect(queryLog(root, "select id from events where event = 'run-stop-requested'")).toEqual([]);
+  const read = await runner.GET('/api/runs/{id}', { params });
+  const body = { startedAt: read.data?.startedAt ?? null };
+  const stopped = await runner.POST('/api/runs/{id}/stop', { params, body });
+  expect(stopped.response.status).toBe(202);
+  await until('it is gone', () => queryLog(root, 'select id from jobs').length === 0);
+  await endInPeace(root, worker);
 });

@@ -4,7 +4,11 @@ import { type AnswerRecord, leaveOut } from '../../../src/dashboard/api/left-out
 import { recordOf } from '../../../src/dashboard/api/schema-of.ts';
 import { keepOpen } from '../../../src/dashboard/keep-open.ts';
 import type { LiveSite } from '../../../src/dashboard/site.ts';
+import { activityRecord } from '../../../src/report/model/activity.ts';
+import { pauseRecord } from '../../../src/report/model/pauses.ts';
+import { runDetailsRecord } from '../../../src/report/model/runs/details.ts';
 import { runRecord } from '../../../src/report/model/runs/run.ts';
+import { workerRecord } from '../../../src/report/model/workers.ts';
 import { FAILING } from '../../../src/store/words.ts';
 import { type Field, field, LEFT_OUT, record, type Shape, shown } from '../../../src/system/base/record.ts';
 
@@ -126,7 +130,7 @@ test.for(answers)('what $path answers has nothing in public but what fields show
 });
 
 test('each question that a report asks has a record of what may be shown', () => {
-  const asked = ['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'mutes', 'schedule', 'activity'];
+  const asked = ['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'mutes', 'next', 'activity'];
   const further = ['incidents', 'workers', 'jobs', 'jobs/counts', 'jobs/totals', 'runs', 'runs/{id}', 'jobs/{id}'];
   const found = answers.map(({ path }) => path);
   expect(found).toEqual(expect.arrayContaining([...asked, ...further].map((each) => `/api/${each}`)));
@@ -163,5 +167,15 @@ test('an error and a warning of a run tell that they are there', () => {
     reason: 'timed out',
     warning: 'exit code 0, but its output tells of a failure',
     error: { name: LEFT_OUT, message: LEFT_OUT, stack: '' },
+  });
+});
+
+test('nobody is named in a public report', () => {
+  for (const each of [pauseRecord, workerRecord, activityRecord]) {
+    expect(leaveOut(each, { by: 'ada' })).toEqual({ by: null });
+  }
+  expect(leaveOut(runDetailsRecord, { startedBy: 'ada', stoppedBy: 'ada' })).toEqual({
+    startedBy: null,
+    stoppedBy: null,
   });
 });

@@ -10,16 +10,19 @@ import { cronEnv } from '../../../checks/host/crontab-calls.ts';
 import { findScriptToRun } from '../../../discovery/find-script.ts';
 import type { Script } from '../../../discovery/script.ts';
 import { runRecord } from '../../../report/model/runs/run.ts';
-import { selectRunOfProcess } from '../../../report/model/runs/runs.ts';
+import { selectRunOfProcess, selectStopped } from '../../../report/model/runs/runs.ts';
 import { findRun } from '../../../report/names.ts';
 import { loadSettings } from '../../../settings/load.ts';
+import type { Store } from '../../../store/store.ts';
+import { printableLine } from '../../../system/base/text.ts';
 import { checkLiveness, machineName } from '../../../system/process/identity.ts';
+import { reconcile } from '../../../worker/recovery/reconcile.ts';
 import { stopRun } from '../../../worker/recovery/stop-run.ts';
 import type { LiveSite } from '../../site.ts';
 import { answer, idSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
 import { schemaOf } from '../schema-of.ts';
-import { jsonBody, optional } from './bodies.ts';
+import { jsonBody, optional, optionalJsonBody } from './bodies.ts';
 import { change } from './change-site.ts';
 
 /** The operating system takes no NUL. */
@@ -57,18 +60,26 @@ const runRoute = defineRoute('run', {
   },
 });
 
+const meantRun = z.strictObject({
+  startedAt: optional(z.iso.datetime()).openapi({
+    description: "When the run began that is meant: the number of one that was deleted may be another one's by now",
+  }),
+});
+
 const stopRoute = defineRoute('run', {
   operationId: 'stopRun',
   method: 'post',
   path: '/api/runs/{id}/stop',
   summary: 'Stops a run, as `npx folder-runner stop` does, and does not wait for its end',
-  request: { params: z.object({ id: idSchema }) },
+  request: { params: z.object({ id: idSchema }), ...optionalJsonBody(meantRun) },
   responses: { 202: jsonResponse('The run, which may still go on', schemaOf(runRecord)) },
 });
 
 /** Running a script now, and stopping a run. */
 export function addRunChangeRoutes(api: Api): void {
-  api.openapi(stopRoute, async (c) => answer(c, await requestStop(c, c.req.valid('param').id), 202));
+  api.openapi(stopRoute, async (c) =>
+    answer(c, await requestStop(c, c.req.valid('param').id, c.req.valid('json')), 202),
+  );
   api.openapi(runRoute, async (c) => {
     const started = await requestRun(c, c.req.valid('json'));
     // Relative to this address, which a proxy may have shortened.
@@ -92,9 +103,11 @@ async function requestRun(
   await refuseWhileBusy(site, tier);
   await change(c, ({ events }, at) => events.record([{ at, event: 'run-requested', detail: script }]));
   const options = [asked.alert === false ? '--no-alert' : '--alert', '--', script, ...(asked.args ?? [])];
+  const sinceMs = site.now();
   const runner = await startRunner(site, options, caller.name);
   const pid = runner.pid as number;
-  return { script, pid, ...(await findStarted(site, runner, script)) };
+  const started = { script, pid, host: machineName(), sinceMs };
+  return { script, pid, ...(await findStarted(site, runner, started)) };
 }
 
 /** A run is seen once it has lasted 0.1 s or has ended; before that, its runner starts. */
@@ -102,8 +115,7 @@ const BEGINNING_MS = 5_000;
 const LOOK_MS = 50;
 
 /** The run of a runner that was started now. */
-async function findStarted(site: LiveSite, { pid = 0, ...runner }: ChildProcess, script: string) {
-  const started = { script, pid, host: machineName() };
+async function findStarted(site: LiveSite, runner: ChildProcess, started: Parameters<typeof selectRunOfProcess>[1]) {
   const find = () => site.read(async ({ view }) => selectRunOfProcess(await view(), started));
   const deadline = performance.now() + BEGINNING_MS;
   for (;;) {
@@ -111,19 +123,35 @@ async function findStarted(site: LiveSite, { pid = 0, ...runner }: ChildProcess,
     const hasEnded = runner.exitCode !== null || runner.signalCode !== null;
     const run = await find();
     if (run !== null) return { run, reason: null };
-    if (hasEnded) return { run, reason: `It has ended without a run; why ${script} was not run is told by its page.` };
+    if (hasEnded)
+      return { run, reason: `It has ended without a run; why ${started.script} was not run is told by its page.` };
     if (performance.now() > deadline) return { run, reason: 'It has not begun yet.' };
     await wait(LOOK_MS);
   }
 }
 
-async function requestStop(c: Context<ApiEnv>, id: number) {
+async function requestStop(c: Context<ApiEnv>, id: number, { startedAt }: z.infer<typeof meantRun>) {
   const { site, caller } = c.var;
-  const { root, state, env } = site;
-  const load = async () => ({ root, state, settings: await loadSettings(root, env) });
+  const seen = await site.read(async ({ view }) => findRun(await view(), id));
+  const meant = { id, startedAtMs: startedAt == null ? seen.startedAtMs : Date.parse(startedAt) };
   const wish = { by: caller.name, at: site.now() };
-  await site.changes.use((shared) => shared.ask((store) => stopRun(store, id, wish, load)));
-  return runRecord.toJson(await site.read(async ({ view }) => findRun(await view(), id)));
+  const isWatched = await site.changes.use((shared) => shared.ask((store) => stopRun(store, meant, wish)));
+  // It takes as long as the processes of the run take to end.
+  if (!isWatched) site.changes.hold(endHere(site));
+  return runRecord.toJson(await site.read(async ({ view }) => selectStopped(await view(), seen)));
+}
+
+/** Its worker is dead: nobody else ends the run soon. */
+async function endHere(site: LiveSite): Promise<void> {
+  const { root, state, env } = site;
+  try {
+    const settings = await loadSettings(root, env);
+    const recover = (store: Store) => reconcile({ root, state, settings }, store, site.now());
+    const { notes } = await site.changes.use((shared) => shared.ask(recover));
+    for (const note of notes) process.stderr.write(`runner: ${printableLine(note)}\n`);
+  } catch (error) {
+    process.stderr.write(`runner: a run without its worker could not be ended: ${printableLine(String(error))}\n`);
+  }
 }
 
 async function findRunnable({ root, env }: LiveSite, name: string): Promise<Script> {

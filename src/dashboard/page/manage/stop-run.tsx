@@ -6,11 +6,11 @@ import { written } from './act.ts';
 import { may } from './session.ts';
 
 interface StopRunProps {
-  readonly run: { readonly id: number; readonly script: string };
+  readonly run: { readonly id: number; readonly script: string; readonly startedAt: string | null };
 }
 
 /** Stops a run that goes on; nothing for who may not. */
-export function StopRun({ run: { id, script } }: StopRunProps) {
+export function StopRun({ run: { id, script, startedAt } }: StopRunProps) {
   const [isAsking, setIsAsking] = useState(false);
   if (!may('run')) return null;
   return (
@@ -25,7 +25,8 @@ export function StopRun({ run: { id, script } }: StopRunProps) {
           isDangerous
           onClose={() => setIsAsking(false)}
           onConfirm={async () => {
-            await written(client.POST('/api/runs/{id}/stop', { params: { path: { id } } }));
+            const body = { startedAt };
+            await written(client.POST('/api/runs/{id}/stop', { params: { path: { id } }, body }));
             tell(`Run ${id} of ${script} is asked to end.`);
           }}
         >

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LogView, Site } from '../../../discovery/site.ts';
-import { field, record, shown, type Values } from '../../../system/base/record.ts';
+import { field, person, record, shown, type Values } from '../../../system/base/record.ts';
 import { findRun } from '../../names.ts';
 import type { Clock } from '../../text/clock.ts';
 import { describeChange } from '../../text/words.ts';
@@ -21,8 +21,8 @@ const tryRecord = record(null, {
 export const runDetailsRecord = record('RunDetails', {
   ...toldRunRecord.fields,
   host: shown.text.orNull.about('The machine that ran it'),
-  startedBy: shown.text.orNull.about('The person who started it; null: nobody did'),
-  stoppedBy: shown.text.orNull.about('The person who has asked for its end; null: nobody has'),
+  startedBy: person.orNull.about('The person who started it; null: nobody did'),
+  stoppedBy: person.orNull.about('The person who has asked for its end; null: nobody has'),
   change: shown
     .one(changeRecord)
     .orNull.about('For a failed run: whether the content of its script has changed since the last success'),

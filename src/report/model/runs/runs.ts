@@ -244,15 +244,32 @@ function whoStops(run: ExpressionBuilder<ActivityLog, 'runs'>) {
     .limit(1);
 }
 
+/**
+ * A run that was asked to end, as it stands now. If its job was not kept, nobody knows more than that it has ended.
+ *
+ * @param seen the run before that
+ */
+export async function selectStopped(log: LogView, seen: RunRecord): Promise<RunRecord> {
+  const [run] = await selectRunsById(log, [seen.id]);
+  // The number of a deleted run is given to another one.
+  if (run !== undefined && run.startedAtMs === seen.startedAtMs) return run;
+  return { ...seen, outcome: 'stopped', reason: 'stopped, and not kept' };
+}
+
 interface StartedBy {
   readonly script: string;
   /** The process of its runner. */
   readonly pid: number;
   readonly host: string;
+  /** It has begun since then; UTC epoch milliseconds. */
+  readonly sinceMs: number;
 }
 
 /** The newest run that this runner has begun; null: it has begun none. */
-export async function selectRunOfProcess(log: LogView, { script, pid, host }: StartedBy): Promise<number | null> {
+export async function selectRunOfProcess(
+  log: LogView,
+  { script, pid, host, sinceMs }: StartedBy,
+): Promise<number | null> {
   const run = await log.db
     .selectFrom('runs')
     .innerJoin('scripts', 'scripts.id', 'runs.script_id')
@@ -260,6 +277,7 @@ export async function selectRunOfProcess(log: LogView, { script, pid, host }: St
     .innerJoin('hosts', 'hosts.id', 'workers.host_id')
     .select(['runs.id', 'workers.pid', 'hosts.host'])
     .where('scripts.name', '=', script)
+    .where('runs.started_at', '>=', sinceMs)
     .orderBy('runs.started_at', 'desc')
     .orderBy('runs.id', 'desc')
     .limit(1)

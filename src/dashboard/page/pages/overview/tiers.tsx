@@ -156,7 +156,7 @@ function RunningRun(run: StatusRun) {
         <span>
           for <Elapsed since={startedAt} />
         </span>
-        {id !== null && <StopRun run={{ id, script }} />}
+        {id !== null && <StopRun run={{ id, script, startedAt }} />}
       </p>
       {usualDurationMs !== null && usualDurationMs > 0 && startedAt !== null && (
         <progress

@@ -78,7 +78,8 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
       {script.running.map(({ id, startedAt }) => (
         <Section key={id} title="Running now" aside={<Elapsed since={startedAt} />}>
           <p>
-            <RunLink id={id} />, started <Time at={startedAt} /> <StopRun run={{ id, script: script.script }} />
+            <RunLink id={id} />, started <Time at={startedAt} />{' '}
+            <StopRun run={{ id, script: script.script, startedAt }} />
           </p>
           <Output run={id} isRunning />
         </Section>
