@@ -36,6 +36,8 @@ test('a report is one file that shows the dashboard without a server, and asks n
   expect(stdout).toMatch(/report\.html [\d.]+KB, without output, errors and data of jobs\n$/);
   const file = join(root, 'report.html');
   const page = await openPage(pathToFileURL(file).href);
+  await page.getByText('Times in').waitFor();
+  expect(await page.getByRole('searchbox').count()).toBe(0);
   await page.getByText('hourly/import').first().waitFor();
   const asked = await page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => name));
   expect(asked).toEqual([]);

@@ -70,6 +70,7 @@ test('a token for a wall shows the overview alone, without links, controls, erro
   });
   await page.getByText('1 script is failing').first().waitFor();
   for (const answer of [...(await Promise.all(answers)), await page.content()]) expect(answer).not.toContain('4711');
+  expect(await page.getByRole('searchbox').count()).toBe(0);
   await lookAt(page, 'wall');
 });
 

@@ -16,13 +16,24 @@ interface SearchProps {
 /** Nobody waits for what they are still typing. */
 const TYPING_MS = 250;
 
-/** Filters while one types, a moment after the last key. */
+/** Filters while one types, a moment after the last key; at once on Enter. */
 export function SearchField({ label, value, onChange }: SearchProps) {
+  const [typed, setTyped] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const typed = (text: string): void => {
+  // An answer to the letters before may not take away the ones that were typed since.
+  useEffect(() => {
+    if (timer.current === undefined) setTyped(value);
+  }, [value]);
+  const pass = (text: string): void => {
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => onChange(text), TYPING_MS);
+    timer.current = undefined;
+    onChange(text);
+  };
+  const type = (text: string): void => {
+    setTyped(text);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(pass, TYPING_MS, text);
   };
   return (
     <label class="search">
@@ -31,10 +42,11 @@ export function SearchField({ label, value, onChange }: SearchProps) {
       <input
         type="search"
         placeholder={label}
-        value={value}
+        value={typed}
         autocomplete="off"
         spellcheck={false}
-        onInput={({ currentTarget }) => typed(currentTarget.value)}
+        onInput={({ currentTarget }) => type(currentTarget.value)}
+        onChange={({ currentTarget }) => pass(currentTarget.value)}
       />
     </label>
   );

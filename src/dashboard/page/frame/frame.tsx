@@ -15,6 +15,7 @@ import { hrefOf, place } from '../router.ts';
 import { report } from '../source/embedded.ts';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
+import { SiteSearch } from './search.tsx';
 import { useTab } from './tab.ts';
 
 const { vnode: made } = options;
@@ -40,6 +41,7 @@ export function PageFrame() {
             runner
           </a>
           {!isLoginNeeded.value && <SiteName />}
+          {hasPages && !isStatic && <SiteSearch />}
           {!isLoginNeeded.value && <ConnectionBadge />}
           {!isLoginNeeded.value && <Viewer />}
           {!isWall.value && <SchemeChoice />}
