@@ -60,7 +60,8 @@ module.exports = {
       from: { path: '^src/dashboard/page/' },
       to: {
         path: '^src/',
-        pathNot: '^src/(dashboard/(page/|client/paths)|system/base/(exact-json|format|glob|next-words|text|local-time))',
+        pathNot:
+          '^src/(dashboard/(page/|client/paths)|system/base/(exact-json|format|glob|next-words|text|local-time))',
       },
     },
     {

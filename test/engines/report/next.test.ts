@@ -146,6 +146,24 @@ test('passes are among them, with the usual time of their scripts, and paused un
   await expect(site.next(HOUR, 9, 'houry')).rejects.toThrow('did you mean hourly');
 });
 
+test('60 scripts that come four times an hour cut a month where their times were no longer computed', async () => {
+  const scripts = Object.fromEntries(
+    Array.from({ length: 60 }, (_, index) => [`jobs/15min/s${index}.sh`, '# @schedule every 15min\n']),
+  );
+  const site = await makeSite([], {
+    ...scripts,
+    'jobs/hourly/clean.sh': 'true\n',
+    'jobs/hourly/own.sh': '# @schedule daily at 14:10 in UTC\n',
+  });
+  const { items, completeUntilMs, more } = await site.next(31 * DAY, 10_000);
+  expect(completeUntilMs - now).toBeGreaterThan(20 * HOUR);
+  expect(completeUntilMs - now).toBeLessThan(22 * HOUR);
+  expect(items.filter(({ kind }) => kind === 'script').reduce((sum, { count }) => sum + count, 0)).toBe(5000);
+  expect(items.filter(({ name }) => name === 'hourly')).toHaveLength(21);
+  expect(items.filter(({ name }) => name === 'hourly/own')).toHaveLength(1);
+  expect(more).toBe(31 * 24 - 21);
+});
+
 test('60,000 delayed jobs beside 300 scripts are answered with little, and soon', async () => {
   const scripts = Object.fromEntries(
     Array.from({ length: 300 }, (_, index) => [`jobs/15min/s${String(index).padStart(3, '0')}.sh`, 'true\n']),

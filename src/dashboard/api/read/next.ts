@@ -1,7 +1,6 @@
 import { EXPECTED_END, isNearEnough, nextRecord, readNext } from '../../../report/model/next/next.ts';
-import { readTimeSpan } from '../../../report/text/filters.ts';
 import { parseDurationMs } from '../../../settings/readers.ts';
-import { textSchema, timeSchema, wholeNumber } from '../fields.ts';
+import { textSchema, wholeNumber } from '../fields.ts';
 import { InvalidParameter } from '../route.ts';
 import { view } from '../view.ts';
 
@@ -18,17 +17,15 @@ export const nextView = view({
   permission: 'wall',
   query: {
     for: durationSchema.default('24h').openapi({ description: 'How far to look ahead: at most 31d', example: '24h' }),
-    from: timeSchema.optional().openapi({ description: 'From this time on. Default: now' }),
     tier: textSchema.optional().openapi({ description: 'Only this tier; `queue`: only jobs of the queue' }),
     limit: wholeNumber(1, MOST_ITEMS).default(100),
   },
   says: 'What comes',
   answers: nextRecord,
   isWithoutLog: true,
-  read: async (site, { for: ahead, from, tier, limit }) => {
-    const nowMs = from === undefined ? site.nowMs : (readTimeSpan(from, site.nowMs)?.startMs ?? site.nowMs);
-    const untilMs = nowMs + (parseDurationMs(ahead) ?? 0);
-    if (!isNearEnough(nowMs, untilMs)) throw new InvalidParameter('for', `must end ${EXPECTED_END}`);
-    return await readNext(site.at(nowMs), { untilMs, tier, limit });
+  read: async (site, { for: ahead, tier, limit }) => {
+    const untilMs = site.nowMs + (parseDurationMs(ahead) ?? 0);
+    if (!isNearEnough(site.nowMs, untilMs)) throw new InvalidParameter('for', `must end ${EXPECTED_END}`);
+    return await readNext(site, { untilMs, tier, limit });
   },
 });

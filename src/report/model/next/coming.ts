@@ -7,6 +7,7 @@ import { record, shown, type Values } from '../../../system/base/record.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../system/base/values.ts';
 import { selectWaiting, type TierHolder, type TierState } from '../tier.ts';
 import { readHealth } from '../verdict.ts';
+import { listInOrder } from './in-order.ts';
 import { readNextTimes } from './next-times.ts';
 import { type ComingJobs, readComingJobs } from './upcoming-jobs.ts';
 
@@ -80,30 +81,28 @@ function stepOf({ site: { nowMs }, untilMs }: Ahead): number {
 
 /** The passes of the tiers. Nothing comes of a tier whose calls run no script. */
 export function findPasses(ahead: Ahead): Found {
-  const found = ahead.tiers.map(({ name, scripts }) => {
-    const state = ahead.states.find(({ tier }) => tier === name);
-    const isIdle = !scripts.some((script) => script.refusals.length === 0 && !hasOwnTimes(script));
-    if (state === undefined) return { items: [], late: [] };
-    const times = isIdle ? [] : listPasses(ahead, state);
-    return {
-      items: inSteps(ahead, { kind: 'tier', name, reason: 'call' }, times.map(at)),
-      late: lateTier(ahead, state),
-    };
+  const tiers = ahead.tiers.flatMap((tier) => {
+    const state = ahead.states.find((each) => each.tier === tier.name);
+    return state === undefined ? [] : [{ ...tier, state }];
   });
-  return merge(ahead, found);
+  const isAtWork = ({ scripts }: Tier): boolean =>
+    scripts.some((script) => script.refusals.length === 0 && !hasOwnTimes(script));
+  const open = ({ state }: (typeof tiers)[number]) => passesOf(ahead, state);
+  const { timesOf, completeMs } = listInOrder(tiers.filter(isAtWork), ahead.untilMs, open);
+  const found = tiers.map((tier) => ({
+    items: inSteps(ahead, { kind: 'tier', name: tier.name, reason: 'call' }, timesOf.get(tier) ?? []),
+    late: lateTier(ahead, tier.state),
+  }));
+  return { ...merge(ahead, found), completeMs };
 }
 
-const at = (atMs: number) => ({ atMs, dueMs: null });
-
 /** A call that is late by little is expected at any moment; one that is overdue is not. */
-function listPasses({ site: { nowMs }, untilMs }: Ahead, { expected, passAfter }: TierState): number[] {
-  const times: number[] = [];
+function* passesOf({ site: { nowMs } }: Ahead, { expected, passAfter }: TierState): Generator<Run, undefined> {
   let atMs = expected?.isOverdue ? passAfter(nowMs) : (expected?.atMs ?? null);
-  while (atMs !== null && atMs <= untilMs) {
-    times.push(atMs);
+  while (atMs !== null) {
+    yield { atMs, dueMs: null };
     atMs = passAfter(Math.max(atMs, nowMs));
   }
-  return times;
 }
 
 function lateTier({ site }: Ahead, { tier: name, expected, isUncalled, pause, passAfter }: TierState): LateItem[] {
@@ -117,17 +116,31 @@ function lateTier({ site }: Ahead, { tier: name, expected, isUncalled, pause, pa
 export async function findScheduled(ahead: Ahead): Promise<Found> {
   const { site, states, tiers } = ahead;
   const times = await readNextTimes(site, tiers, states);
-  const found = await Array.fromAsync(times, async ({ script: name, tier, schedule: rule, atMs, passMs, timezone }) => {
-    const state = states.find((each) => each.tier === tier);
-    if (rule === null || atMs === null || state === undefined) return { items: [], late: [] };
-    const runs = await listRuns(ahead, state, { rule, timezone, firstMs: atMs });
-    const items = inSteps(ahead, { kind: 'script', name, reason: 'schedule', rule }, runs);
-    if (atMs > site.nowMs) return { items, late: [] };
-    const code = isPaused(ahead, name, site.nowMs) ? 'paused' : passMs === null ? 'no-call' : 'waits';
-    const late = { kind: 'script', name, code, sinceMs: atMs, count: null, expectedMs: passMs } as const;
-    return { items, late: [late] };
+  const opened = await Array.fromAsync(times, async ({ schedule: rule, atMs, ...time }) => {
+    const state = states.find(({ tier }) => tier === time.tier);
+    if (rule === null || atMs === null || state === undefined) return [];
+    return [
+      { ...time, rule, atMs, runs: await openRuns(ahead, state, { rule, timezone: time.timezone, firstMs: atMs }) },
+    ];
   });
-  return merge(ahead, found);
+  const scripts = opened.flat();
+  const { timesOf, completeMs } = listInOrder(scripts, ahead.untilMs, ({ runs }) => runs);
+  const found = scripts.map((script) => {
+    const { script: name, rule } = script;
+    const items = inSteps(ahead, { kind: 'script', name, reason: 'schedule', rule }, timesOf.get(script) ?? []);
+    return { items, late: lateScript(ahead, script) };
+  });
+  return { ...merge(ahead, found), completeMs };
+}
+
+function lateScript(
+  ahead: Ahead,
+  { script: name, atMs, passMs }: { readonly script: string; readonly atMs: number; readonly passMs: number | null },
+): LateItem[] {
+  const { nowMs } = ahead.site;
+  if (atMs > nowMs) return [];
+  const code = isPaused(ahead, name, nowMs) ? 'paused' : passMs === null ? 'no-call' : 'waits';
+  return [{ kind: 'script', name, code, sinceMs: atMs, count: null, expectedMs: passMs }];
 }
 
 interface Rule {
@@ -136,21 +149,27 @@ interface Rule {
   readonly firstMs: number;
 }
 
-/** A pass runs a script once, however many of its times have come since the last one. */
-async function listRuns({ site: { nowMs }, untilMs }: Ahead, state: TierState, { rule, timezone, firstMs }: Rule) {
+async function openRuns(ahead: Ahead, state: TierState, { rule, timezone, firstMs }: Rule) {
   const { openTimes } = await import('../../../schedule/repeat/calendar.ts');
   const { ruleOf } = await import('../../../schedule/script-times.ts');
   const parsed = ruleOf({ schedule: rule, ...(timezone !== null && { timezone }) });
-  const next = parsed === null ? () => null : await openTimes(parsed);
-  const runs: { atMs: number; dueMs: number }[] = [];
+  return runsOf(ahead, state, firstMs, parsed === null ? () => null : await openTimes(parsed));
+}
+
+/** A pass runs a script once, however many of its times have come since the last one. */
+function* runsOf(
+  { site: { nowMs } }: Ahead,
+  { callAfter }: TierState,
+  firstMs: number,
+  next: (afterMs: number) => number | null,
+): Generator<Run, undefined> {
   let dueMs: number | null = firstMs;
   while (dueMs !== null) {
-    const atMs = state.callAfter(Math.max(dueMs, nowMs));
-    if (atMs === null || atMs > untilMs) break;
-    runs.push({ atMs, dueMs });
+    const atMs = callAfter(Math.max(dueMs, nowMs));
+    if (atMs === null) return;
+    yield { atMs, dueMs };
     dueMs = next(atMs);
   }
-  return runs;
 }
 
 /** Jobs of scripts that have not ended: a pass comes to them, or the next call of any tier does. */
