@@ -13,6 +13,7 @@ import { isWall, may, session } from '../manage/session.ts';
 import { pages } from '../pages/pages.ts';
 import { hrefOf, place } from '../router.ts';
 import { report } from '../source/embedded.ts';
+import { Keys, KeysSwitch } from './keys.tsx';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
 import { SiteSearch } from './search.tsx';
@@ -45,6 +46,7 @@ export function PageFrame() {
           {!isLoginNeeded.value && <ConnectionBadge />}
           {!isLoginNeeded.value && <Viewer />}
           {!isWall.value && <SchemeChoice />}
+          {hasPages && <KeysSwitch />}
         </header>
         {hasPages ? <Navigation current={path} /> : <div />}
         <main id="content" tabIndex={-1}>
@@ -54,6 +56,7 @@ export function PageFrame() {
           <Zones />
         </main>
       </div>
+      {hasPages && <Keys />}
       <Toasts />
     </>
   );

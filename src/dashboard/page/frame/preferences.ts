@@ -26,6 +26,13 @@ export const isWrapped = signal(recall(WRAP) !== 'no');
 
 effect(() => keep(WRAP, isWrapped.value ? 'yes' : 'no'));
 
+const KEYS = 'runner.keys';
+
+/** Whether single keys move in the page. */
+export const hasKeys = signal(recall(KEYS) !== 'no');
+
+effect(() => keep(KEYS, hasKeys.value ? 'yes' : 'no'));
+
 function wear(worn: Scheme): void {
   const { dataset } = document.documentElement;
   if (worn === 'auto') delete dataset.scheme;
