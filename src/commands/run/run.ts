@@ -33,7 +33,8 @@ export async function runCommand(context: CommandContext, options: Given<'run'>,
     if (summary.ends?.length === 0 && !isExplained()) tellNotRun(context, script.name, call.stop.reason);
     return summary;
   });
-  if (ends === null || ends.length === 0) context.setExitCode(1);
+  const isDone = ends !== null && ends.length > 0 && ends.every(({ outcome }) => outcome !== 'stopped');
+  if (!isDone) context.setExitCode(1);
 }
 
 /** Two names are more likely a slip than a script and its argument. */

@@ -81,7 +81,7 @@ async function waitForEnd({ runs }: Store, { id, startedAtMs }: RunRecord): Prom
 
 function describeStopped({ id, script, outcome, reason }: RunRecord, isLeft: boolean): string {
   const name = `Run ${id} of ${printableLine(script)}`;
-  if (isLeft) return `${name} still runs: its worker has not ended it yet, and will once it sees the request.`;
+  if (isLeft) return `${name} still runs: it ends once its worker, or the next call on its machine, sees the request.`;
   if (outcome === 'running') return `${name} is asked to end.`;
   if (outcome === 'stopped') return `${name} was ${printableLine(reason ?? outcome)}.`;
   return `${name} ended before it was stopped: ${printableLine(reason ?? outcome)}.`;

@@ -2,6 +2,7 @@ import { tierPeriodMs } from '../../schedule/period.ts';
 import { readSiteState, type SiteState } from '../../store/statements/monitor/checks.ts';
 import { type CounterRow, metricsOf } from '../../store/statements/monitor/metrics.ts';
 import type { StoreSession } from '../../store/store.ts';
+import { isFailure } from '../../store/words.ts';
 import { HOUR_MS } from '../../system/base/values.ts';
 import { Figures } from './figures.ts';
 import { Counters, eachMeasured, eachUncounted, HourlyFigures } from './hours.ts';
@@ -162,7 +163,8 @@ function quantilesOf(figures: Figures | undefined): NonNullable<MetricPoint['qua
 }
 
 function scriptFamilies({ scripts, tiers }: SiteState): MetricFamily[] {
-  const ended = scripts.filter(({ lastOutcome }) => lastOutcome !== null && lastOutcome !== 'running');
+  // A run that was stopped, or given back, says nothing of its script.
+  const judged = scripts.filter(({ lastOutcome: how }) => how === 'succeeded' || (how !== null && isFailure(how)));
   return [
     gauge(
       'runner_last_run_timestamp_seconds',
@@ -176,13 +178,13 @@ function scriptFamilies({ scripts, tiers }: SiteState): MetricFamily[] {
     ),
     gauge(
       'runner_last_run_succeeded',
-      'Whether the last run that ended succeeded: 1, else 0.',
-      ended.map(({ script, lastOutcome }) => point({ script }, lastOutcome === 'succeeded' ? 1 : 0)),
+      'Whether the last run succeeded: 1, or failed: 0.',
+      judged.map(({ script, lastOutcome }) => point({ script }, lastOutcome === 'succeeded' ? 1 : 0)),
     ),
     gauge(
       'runner_last_run_warned',
       'Whether the last run that ended succeeded with a warning, as its output tells of a failure: 1, else 0.',
-      ended.map(({ script, lastSuspect }) => point({ script }, lastSuspect)),
+      judged.map(({ script, lastSuspect }) => point({ script }, lastSuspect)),
     ),
     gauge(
       'runner_tier_last_pass_timestamp_seconds',

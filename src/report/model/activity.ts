@@ -136,7 +136,7 @@ function* stretchesOf({ since, until, start }: Bounds, order: ActivityQuery['ord
   }
 }
 
-/** Only events tell who did it, only ends of runs have a warning. */
+/** Only events and calls tell who did it, only ends of runs have a warning. */
 type Row = Omit<Activity, 'name' | 'host' | 'isOfScript' | OfSome> & Partial<Pick<Activity, OfSome>>;
 
 type OfSome = 'actor' | 'warning';
@@ -177,6 +177,7 @@ interface WorkerRow {
   readonly at: number;
   readonly state: WorkerState;
   readonly reason: string | null;
+  readonly actor: string | null;
 }
 
 const startedAt = sql.ref('started_at');
@@ -199,19 +200,20 @@ const isShort = sql`finished_at - started_at between 0 and 3600000`;
 const workersBegun: Source = async ({ db }, asked) => {
   if (asked.jobId !== undefined) return [];
   const id = sql.ref('workers.id');
-  const condition = conditionOf(asked, ranks.begun, startedAt, id);
-  const columns = sql`workers.id, started_at as at, state, reason`;
+  const within = conditionOf(asked, ranks.begun, startedAt, id);
+  const condition = asked.isByPeople ? sql`actor is not null and ${within}` : within;
+  const columns = sql`workers.id, started_at as at, state, reason, actor`;
   const all =
     asked.workerId === undefined
       ? workersWhere(columns, condition)
       : sql`select ${columns} from workers where ${id} = ${asked.workerId} and ${condition}`;
   const { rows } = await sql<WorkerRow>`select * from (${all}) as begun
     ${endOf(asked, sql.ref('at'), sql.ref('id'))}`.execute(db);
-  return rows.map(({ id: workerId, at, state, reason }) => {
+  return rows.map(({ id: workerId, at, state, reason, actor }) => {
     const isSkipped = state === 'skipped';
     const event = isSkipped ? 'worker-skipped' : 'worker-started';
     const place = [at, ranks.begun, workerId] as const;
-    return { atMs: at, event, detail: isSkipped ? reason : null, runId: null, workerId, jobId: null, place };
+    return { atMs: at, event, detail: isSkipped ? reason : null, runId: null, workerId, jobId: null, actor, place };
   });
 };
 
@@ -225,7 +227,7 @@ const workersEnded: Source = async ({ db }, asked) => {
       ? sql`${workersWhere(columns, sql`${nearby(asked)} and ${isShort} and ${condition}`)}
           union all select ${columns} from workers where ${isLong} and ${condition}`
       : sql`select ${columns} from workers where ${id} = ${asked.workerId} and ${condition}`;
-  const { rows } = await sql<WorkerRow>`select * from (${all}) as ended
+  const { rows } = await sql<Omit<WorkerRow, 'actor'>>`select * from (${all}) as ended
     ${endOf(asked, sql.ref('at'), sql.ref('id'))}`.execute(db);
   return rows.map(({ id: workerId, at, state, reason: detail }) => {
     const event = state === 'crashed' ? 'worker-crashed' : 'worker-finished';
@@ -339,8 +341,8 @@ const sources: readonly (readonly [source: Source, events?: readonly ActivityEve
 ];
 
 function sourcesFor({ events: wanted, isByPeople = false }: ActivityQuery): readonly Source[] {
-  if (isByPeople) return [events];
   return sources
+    .filter(([source]) => !isByPeople || source === events || source === workersBegun)
     .filter(([, told]) => wanted === undefined || told === undefined || told.some((event) => wanted.includes(event)))
     .map(([source]) => source);
 }

@@ -70,7 +70,8 @@ function judgeRun(end: RunEnd, nextTryAt: number | null): Judged {
 
 function judgePass(ends: readonly KeptEnd[]): Judged {
   const failed = ends.filter(({ outcome }) => isFailure(outcome)).length;
-  const text = failed === 0 ? `${ends.length} succeeded` : `${failed} of ${ends.length} did not succeed`;
+  const succeeded = ends.filter(({ outcome }) => outcome === 'succeeded').length;
+  const text = failed === 0 ? `${succeeded} succeeded` : `${failed} of ${ends.length} did not succeed`;
   return { state: failed === 0 ? 'success' : 'fail', exitCode: null, text };
 }
 

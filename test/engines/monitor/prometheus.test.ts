@@ -79,7 +79,10 @@ test('quantiles are of the last day, and what is unknown is left out', async () 
   expect(seriesOf(await read(log), 'runner_last_success_timestamp_seconds')).toEqual([
     `hourly/good ${(start + 2 * hourMs + 5) / 1000}`,
   ]);
-  expect(seriesOf(await read(log), 'runner_last_run_succeeded')).toEqual(['hourly/bad 0', 'hourly/good 1']);
+  const last = async () => seriesOf(await read(log), 'runner_last_run_succeeded');
+  expect(await last()).toEqual(['hourly/bad 0', 'hourly/good 1']);
+  await log.addRun('hourly/good', start + 3 * hourMs, { outcome: 'stopped' });
+  expect(await last()).toEqual(['hourly/bad 0']);
 });
 
 test('the text is what Prometheus reads, whatever scripts are called', async () => {

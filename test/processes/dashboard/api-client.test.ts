@@ -1,8 +1,9 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { createClient as CreateClient } from '../../../src/dashboard/client/client.ts';
-import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
+import { cronPlace, inRoot, jsonOf, makeQueueSite, startCommand } from '../../support/command.ts';
 import { addJob, endInPeace, startWaiting } from '../../support/faults/queue.ts';
 import { queryLog } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
@@ -103,4 +104,42 @@ test('a run is stopped only if it is the one that is meant, and also if its job 
   expect(stopped.response.status).toBe(202);
   await until('it is gone', () => queryLog(root, 'select id from jobs').length === 0);
   await endInPeace(root, worker);
+});
+
+test('of a script that is not run it is told at once', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': 'exit 0\n',
+    'runner.config.json': '{ "limits": { "maxLoad": 0.0001, "maxWait": "1s" } }',
+  });
+  const { url } = await startDashboard(root);
+  const { response, data } = await createClient({ url }).POST('/api/runs', { body: { script: 'hourly/a' } });
+  expect([response.status, data]).toMatchObject([202, { run: null, reason: expect.stringContaining('ended without') }]);
+});
+
+test('a script gets its arguments as they are, also dashes; who ran it is in the activity', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'printf "%s " "$@" > given\n' });
+  const { url } = await startDashboard(root);
+  const runner = createClient({ url });
+  await runner.POST('/api/runs', { body: { script: 'hourly/a', args: ['--', 'b', '--', '--all'] } });
+  await until('it has run', () => queryLog(root, "select id from runs where outcome = 'succeeded'").length > 0);
+  expect(readFileSync(join(root, 'given'), 'utf8')).toBe('-- b -- --all ');
+  const { data } = await runner.GET('/api/activity', { params: { query: { by: '*' } } });
+  const me = userInfo().username;
+  expect(data?.items.map(({ event, by }) => [event, by])).toEqual([
+    ['worker-started', me],
+    ['run-requested', me],
+  ]);
+});
+
+test('a stopped run is no error that a search finds, and `run` exits with 1', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'touch begun; sleep 600\n' });
+  const { url } = await startDashboard(root);
+  const call = startCommand(['run', 'hourly/a', '--root', root], cronPlace(root));
+  await until('it has begun', () => existsSync(join(root, 'begun')));
+  await until('it runs', () => queryLog(root, 'select id from runs where pid is not null').length > 0);
+  await inRoot(root, 'stop', 'a');
+  expect((await call.ended).status).toBe(1);
+  const find = async (search: string) =>
+    (await createClient({ url }).GET('/api/runs', { params: { query: { search } } })).data?.items.length;
+  expect([await find('stopped by'), await find('hourly/a')]).toEqual([0, 1]);
 });

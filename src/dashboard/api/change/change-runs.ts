@@ -41,7 +41,7 @@ const startedSchema = z.object({
 const wantedRun = z.strictObject({
   script: z.string().min(1).max(1000).openapi({ example: 'hourly/clean-tmp' }),
   args: optional(z.array(argumentSchema).max(100)).openapi({
-    description: 'Its arguments. The run is not tried again',
+    description: 'Its arguments, which other users of the host see in `ps`. The run is not tried again',
     example: ['--all'],
   }),
   alert: optional(z.boolean()).openapi({
@@ -102,7 +102,7 @@ async function requestRun(
   const { name: script, tier } = await findRunnable(site, asked.script);
   await refuseWhileBusy(site, tier);
   await change(c, ({ events }, at) => events.record([{ at, event: 'run-requested', detail: script }]));
-  const options = [asked.alert === false ? '--no-alert' : '--alert', '--', script, ...(asked.args ?? [])];
+  const options = [asked.alert === false ? '--no-alert' : '--alert', '--', script, '--', ...(asked.args ?? [])];
   const sinceMs = site.now();
   const runner = await startRunner(site, options, caller.name);
   const pid = runner.pid as number;

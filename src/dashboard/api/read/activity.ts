@@ -34,7 +34,7 @@ const toldActivityRecord = record('Activity', {
   event,
   text: shown.text.about('The event in words'),
   ...recorded,
-  by: recorded.by.about('Who did it through the API; null: a worker, or somebody at a shell'),
+  by: recorded.by.about('Who did it; null: a worker, or nobody knows'),
   isOfScript: shown.flag.about('The job is a script of a tier, not a job of the queue'),
 });
 

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../../discovery/site.ts';
-import { isFailure, type Outcome } from '../../../store/words.ts';
+import { isFailure, type Outcome, outcomes } from '../../../store/words.ts';
 import { field, quoting, record } from '../../../system/base/record.ts';
 import { HOUR_MS } from '../../../system/base/values.ts';
 import type { Clock } from '../../text/clock.ts';
@@ -123,6 +123,8 @@ function isOneOf(column: RawBuilder<unknown>, words: readonly string[]): RawBuil
   return words.length === 0 ? sql`1 = 0` : sql`${column} in (${sql.join(words)})`;
 }
 
+const failures = sql.join(outcomes.filter(isFailure).map((outcome) => sql.lit(outcome)));
+
 /** Errors are read of the runs alone that the index calls failed. */
 function isFound(text: string): RawBuilder<unknown> {
   const pattern = `%${text.toLowerCase().replace(/[!%_]/g, '!$&')}%`;
@@ -130,7 +132,7 @@ function isFound(text: string): RawBuilder<unknown> {
   const errors = sql.join([sql`error_message`, sql`error_name`, sql`reason`].map(has), sql` or `);
   const isNumber = /^\d{1,15}$/.test(text) ? sql`runs.id = ${Number(text)}` : sql`1 = 0`;
   return sql`(${has(sql`scripts.name`)} or ${isNumber}
-    or (outcome not in ('succeeded', 'running', 'released') and (${errors})))`;
+    or (outcome in (${failures}) and (${errors})))`;
 }
 
 /** Enough to hold a last line. */
