@@ -1,13 +1,22 @@
+import type { Site } from '../../discovery/site.ts';
 import type { ListedJob, ListOptions } from '../../queue/api.ts';
 import { countJobs, totalJobs } from '../../queue/read/list.ts';
 import { formatJson } from '../../report/json.ts';
 import { jobCountRecord, jobTotalsRecord, listedJobRecord, noJobs, readJobs } from '../../report/model/jobs.ts';
 import { readUpcoming, upcomingJobRecord } from '../../report/model/next/upcoming-jobs.ts';
-import { renderJobCounts, renderJobs, renderJobTotals, renderUpcoming } from '../../report/terminal/jobs.ts';
+import { queuePaceRecord, readQueuePace } from '../../report/model/pace.ts';
+import {
+  renderJobCounts,
+  renderJobs,
+  renderJobTotals,
+  renderQueuePace,
+  renderUpcoming,
+} from '../../report/terminal/jobs.ts';
 import { createScreen } from '../../report/terminal/screen.ts';
 import { parseOpenWindow, readJobStates } from '../../report/text/filters.ts';
 import { findHold } from '../../report/text/words.ts';
 import type { Store } from '../../store/store.ts';
+import { UsageError } from '../../system/base/errors.ts';
 import { numberIn } from '../shared/command.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
@@ -18,8 +27,10 @@ type Options = Given<'jobs'>;
 /** `runner jobs`: what is in the queue. */
 export async function showJobs(context: CommandContext, options: Options): Promise<void> {
   const describe = chooseDescription(options);
-  const text = await withLog(context, options.root, ({ store }) =>
-    describe(store, { context, pattern: '*', ...options }),
+  const text = await withLog(context, options.root, (site) =>
+    options.pace
+      ? describeQueuePace(site, context, options)
+      : describe(site.store, { context, pattern: '*', ...options }),
   );
   await print(context, text);
 }
@@ -50,6 +61,12 @@ async function describeList(store: Store | null, { context, pattern, limit = DEF
   const list = store === null ? noJobs : await readJobs(store, query, context.now());
   const toJson = (job: ListedJob) => listedJobRecord.toJson({ ...job, pause: findHold(list.pauses, job) });
   return options.json ? formatJson({ jobs: list.jobs.map(toJson) }) : renderJobs(list, createScreen(context));
+}
+
+async function describeQueuePace(site: Site, context: CommandContext, { json, pattern }: Options): Promise<string> {
+  if (pattern !== undefined) throw new UsageError(`--pace shows all names: leave out ${JSON.stringify(pattern)}.`);
+  const pace = await readQueuePace(site);
+  return json ? formatJson(queuePaceRecord.toJson(pace)) : renderQueuePace(pace, createScreen(context));
 }
 
 async function describeCounts(store: Store | null, { context, pattern, json }: Request): Promise<string> {

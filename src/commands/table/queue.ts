@@ -115,6 +115,10 @@ Examples:
       '--upcoming <n>': {
         about: 'the next n run times, in order',
         read: (word, option) => readCount(word, option, 1000),
+        conflicts: ['pace', 'count', 'totals', ...OF_LISTS],
+      },
+      '--pace': {
+        about: 'whether the workers keep up: waiting times, added and ended jobs, by name',
         conflicts: ['count', 'totals', ...OF_LISTS],
       },
       '--count': { about: 'number of jobs by name and state', conflicts: ['totals', ...OF_LISTS] },
@@ -141,6 +145,7 @@ Examples:
                                       the next page: jobs with numbers above 250
   runner jobs --count                 how many jobs of each name are in each state
   runner jobs --totals                what has happened to jobs of each name since the log began
+  runner jobs --pace                  do I need more workers?
   runner jobs --upcoming 10           the next ten run times, including repeating jobs
   runner jobs --json                  for programs; docs/json.md names the keys
 

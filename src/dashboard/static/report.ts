@@ -70,7 +70,7 @@ const general = [
   ...['state=open&limit=500', 'state=over&limit=50'].map((query) => `incidents?${query}`),
   ...['', ...workerStates.map((state) => `state=${state}&`)].map((state) => `workers?${state}limit=50`),
   ...['jobs?count=true&limit=200', ...countedStates.map((state) => `jobs?state=${state}&count=true&limit=100`)],
-  ...['jobs/counts', 'jobs/totals'],
+  ...['jobs/counts', 'jobs/totals', 'jobs/pace'],
 ].map((route) => `/api/${route}`);
 
 /**

@@ -195,6 +195,17 @@ export async function selectWorkersAtWork(db: Kysely<ActivityLog>): Promise<Work
     .map(({ id, tier, kind, pid, host, sinceMs }) => ({ id, tier, kind, pid, host, sinceMs }));
 }
 
+/** When the newest pass or worker began. */
+export async function selectNewestStart(db: Kysely<ActivityLog>): Promise<number | null> {
+  const newest = await db
+    .selectFrom('workers')
+    .select('started_at as at')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return newest?.at ?? null;
+}
+
 /** When a tier was last called by hand, or not by hand; skipped calls too. */
 export async function selectLastCall(
   db: Kysely<ActivityLog>,

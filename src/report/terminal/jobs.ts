@@ -2,11 +2,20 @@ import type { Job, JobCount, JobCounters, JobTotals } from '../../queue/api.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { JobState } from '../../store/words.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';
-import { countOf, formatCount, formatDuration, formatElapsed, UNKNOWN } from '../../system/base/format.ts';
+import {
+  countOf,
+  describePace,
+  formatCount,
+  formatDuration,
+  formatElapsed,
+  UNKNOWN,
+} from '../../system/base/format.ts';
 import { firstLine, printable, printableLine, withInstants } from '../../system/base/text.ts';
+import { HOUR_MS } from '../../system/base/values.ts';
 import type { Activity, JobActivity } from '../model/activity.ts';
 import type { JobChild, JobList, JobStory } from '../model/jobs.ts';
 import type { UpcomingJob } from '../model/next/upcoming-jobs.ts';
+import type { JobPace, QueuePace } from '../model/pace.ts';
 import { describeEvent, describeWarningInColumn, findHold } from '../text/words.ts';
 import { renderRunTable } from './runs.ts';
 import type { Palette, Screen } from './screen.ts';
@@ -235,6 +244,35 @@ export function renderJobCounts(counts: readonly JobCount[], screen: Screen): st
   if (counts.length === 0) return 'No jobs found in the queue.\n';
   const rows = counts.length === 1 ? counts : [...counts, addUp(counts)];
   return `${drawTable(countColumns, rows, screen).join('\n')}\n`;
+}
+
+/** Whether the workers keep up with the queue: a verdict, then a line for each name. */
+export function renderQueuePace({ sinceMs, untilMs, all, names }: QueuePace, screen: Screen): string {
+  if (names.length === 0) return 'No job was due, added or processed within the last hour.\n';
+  const { palette, nowMs } = screen;
+  const perHour = (count: number): string => formatCount(Math.round((count * HOUR_MS) / (untilMs - sinceMs)));
+  const figure = (title: string, rank: number, text: Column<JobPace>['text']) =>
+    ({ title, rank, text, align: 'right' }) as const;
+  const oldest = ({ oldestDueMs }: JobPace): string =>
+    oldestDueMs === null ? UNKNOWN : formatElapsed(Math.max(0, nowMs - oldestDueMs));
+  const columns: readonly Column<JobPace>[] = [
+    { title: 'name', text: ({ name }) => printableLine(name), shrinks: { first: 32, last: 12 }, isName: true },
+    figure('due', 6, ({ due }) => formatCount(due)),
+    figure('oldest', 2, oldest),
+    figure('added/h', 4, ({ added }) => perHour(added)),
+    figure('ended/h', 5, ({ ended }) => perHour(ended)),
+    figure('wait p50', 1, ({ waitP50Ms }) => formatDuration(waitP50Ms)),
+    figure('wait p95', 3, ({ waitP95Ms }) => formatDuration(waitP95Ms)),
+    {
+      title: 'verdict',
+      text: describePace,
+      paint: (text, { verdict }) => (verdict === 'keeps-up' ? palette.good(text) : palette.warning(text)),
+      shrinks: { first: 24, last: 16 },
+    },
+  ];
+  const paint = all.verdict === 'keeps-up' ? palette.good : palette.warning;
+  const head = [`all names: ${describePace(all)}`, `by the last ${formatElapsed(untilMs - sinceMs)}`];
+  return `${[...joinFitting(head, screen.columns).map(paint), '', ...drawTable(columns, names, screen)].join('\n')}\n`;
 }
 
 /** The ended ones are the first to go from a narrow screen. */

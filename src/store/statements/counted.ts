@@ -24,7 +24,7 @@ const dueAt = `coalesce(runs.scheduled_for,
   case when jobs.tier is null and jobs."repeat" is null and jobs.attempts <= 1 then jobs.run_at end)`;
 
 /** How long after its time a first try began. */
-const lateMs = `case when runs.attempt = 1 then ${atLeastZero(`runs.started_at - ${dueAt}`)} end`;
+export const lateMs = `case when runs.attempt = 1 then ${atLeastZero(`runs.started_at - ${dueAt}`)} end`;
 
 /** From when a job was added on; of one that repeats, from the time that it was for. */
 const askedAt = `case when jobs."repeat" is null then jobs.created_at

@@ -134,3 +134,29 @@ export function formatRatio(value: number | null, other: number | null): string 
 export function formatTimes(times: number): string {
   return times < 10 ? times.toFixed(1) : formatCount(Math.round(times));
 }
+
+/** Whether the jobs of a name are processed as fast as they come, as a view shows it. */
+interface Pace {
+  readonly verdict: 'keeps-up' | 'behind' | 'no-worker' | 'no-handler';
+  readonly due: number;
+  readonly ended: number;
+  readonly behindPerHour: number;
+  readonly workers: number | null;
+  readonly clearMs: number | null;
+}
+
+/** `keeps up`, `falls behind by 40 jobs an hour; 2 workers would clear this in 12m`, `no handler here`. */
+export function describePace({ verdict, due, ended, behindPerHour, workers, clearMs }: Pace): string {
+  if (verdict === 'no-handler') return 'no handler here';
+  if (verdict === 'no-worker') return 'no worker has called';
+  const time = clearMs === null ? '' : formatElapsed(clearMs);
+  if (verdict === 'keeps-up') return due === 0 || time === '' ? 'keeps up' : `keeps up, clear in ${time}`;
+  const parts = [
+    ...(behindPerHour > 0
+      ? [`falls behind by ${formatCount(behindPerHour)} ${behindPerHour === 1 ? 'job' : 'jobs'} an hour`]
+      : []),
+    ...(workers !== null && time !== '' ? [`${countOf(workers, 'worker')} would clear this in ${time}`] : []),
+  ];
+  if (parts.length > 0) return parts.join('; ');
+  return ended === 0 ? 'nothing is processed' : 'falls behind';
+}

@@ -53,7 +53,7 @@ const questions = [
   ...['search?q=hourly/*&limit=1', 'activity?by=*&subject=mail/*', 'activity?event=job-failed&search=disk'],
   'jobs?state=failed&count=true&since=yesterday',
   ...['jobs', 'jobs?state=failed', 'jobs?order=next', 'jobs?order=kick&name=export', 'jobs?search=ada', 'jobs/counts'],
-  ...['jobs/totals', 'jobs/JOB', 'next', 'next?for=7d&limit=3', 'workers', 'workers?kind=tier'],
+  ...['jobs/totals', 'jobs/pace', 'jobs/JOB', 'next', 'next?for=7d&limit=3', 'workers', 'workers?kind=tier'],
   ...['activity', 'activity?order=asc&limit=3', 'activity?job=JOB', 'activity?worker=1', 'metrics/1h', 'metrics/1w'],
   ...['metrics/1d?subject=*&subject=hourly/import-orders&limit=1'],
   ...['incidents', 'incidents?state=all'],

@@ -5,6 +5,7 @@ import { createClock } from '../../../src/report/text/clock.ts';
 import type { Outcome } from '../../../src/store/words.ts';
 import {
   countOf,
+  describePace,
   describeRises,
   formatBytes,
   formatDuration,
@@ -62,6 +63,24 @@ test('what has risen is told with the usual, since when, and whether the file ha
   ]);
   const unknown = { ...slower, isFileChanged: null };
   expect(told({ slower: unknown, heavier: null })).toEqual(['30s, 4.7× its usual 6.4s since 25 Nov']);
+});
+
+test.each([
+  [{ verdict: 'no-handler', due: 3 }, 'no handler here'],
+  [{ verdict: 'no-worker', due: 3 }, 'no worker has called'],
+  [{ verdict: 'keeps-up' }, 'keeps up'],
+  [{ verdict: 'keeps-up', due: 3, clearMs: 200_000 }, 'keeps up, clear in 3m 20s'],
+  [{ verdict: 'behind', due: 9, behindPerHour: 1 }, 'falls behind by 1 job an hour'],
+  [{ verdict: 'behind', due: 9, workers: 2, clearMs: 720_000 }, '2 workers would clear this in 12m'],
+  [
+    { verdict: 'behind', due: 9, behindPerHour: 40, workers: 1, clearMs: 60_000 },
+    'falls behind by 40 jobs an hour; 1 worker would clear this in 1m',
+  ],
+  [{ verdict: 'behind', due: 9 }, 'nothing is processed'],
+  [{ verdict: 'behind', due: 9, ended: 4 }, 'falls behind'],
+] as const)('the pace %j reads %j', (pace, words) => {
+  const none = { due: 0, ended: 0, behindPerHour: 0, workers: null, clearMs: null };
+  expect(describePace({ ...none, ...pace })).toBe(words);
 });
 
 test('a rate is rounded; only what never failed is 100%', () => {

@@ -14,6 +14,7 @@ import {
   readJobs,
   readStory,
 } from '../../../report/model/jobs.ts';
+import { queuePaceRecord, readQueuePace } from '../../../report/model/pace.ts';
 import { findHold } from '../../../report/text/words.ts';
 import { checksOf } from '../../../store/statements/monitor/checks.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
@@ -104,6 +105,15 @@ const totalsView = view({
   read: async ({ store }, { name }) => ({ items: store === null ? [] : await totalJobs(store, name), next: null }),
 });
 
+const paceView = view({
+  operationId: 'readQueuePace',
+  path: '/api/jobs/pace',
+  summary: 'Whether the workers keep up: how long jobs wait, how many come and go, and what would clear them',
+  says: 'The pace of the queue',
+  answers: queuePaceRecord,
+  read: readQueuePace,
+});
+
 const jobView = view({
   operationId: 'getJob',
   path: '/api/jobs/{id}',
@@ -117,7 +127,7 @@ const jobView = view({
   },
 });
 
-export const jobViews = [countsView, totalsView, jobsView, jobView];
+export const jobViews = [countsView, totalsView, paceView, jobsView, jobView];
 
 /** More need not be looked at to say how old the oldest are. */
 const MOST_DUE = 20_000;

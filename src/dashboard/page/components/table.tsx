@@ -17,7 +17,7 @@ export interface TableColumn<Row> {
   /** A name: its column has room for 14 letters at least. */
   readonly isName?: boolean;
   /** Columns of the lowest rank go first where room is short; a column without a rank always stays. */
-  readonly rank?: 1 | 2 | 3;
+  readonly rank?: 0 | 1 | 2 | 3;
   /** On a phone each row is a card: its heading, without the column's title, over its whole width, left out. */
   readonly onPhone?: 'title' | 'bare' | 'wide' | 'none';
 }

@@ -1,6 +1,6 @@
-import { countOf, formatCount } from '../../../../system/base/format.ts';
+import { countOf, describePace, formatCount, formatDuration } from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
-import type { Tone } from '../../components/state.tsx';
+import { State, type Tone } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
@@ -9,6 +9,7 @@ import { hrefOf } from '../../router.ts';
 
 type JobCounts = components['schemas']['JobCounts'];
 type JobTotals = components['schemas']['JobTotals'];
+type QueuePace = components['schemas']['QueuePace'];
 
 /** In the order of a job's life. */
 export const countedStates = {
@@ -39,13 +40,14 @@ const tileTones: Readonly<Partial<Record<CountedState, Tone>>> = {
 
 interface StateTilesProps {
   readonly counts: readonly JobCounts[];
+  /** When the oldest due job became due that somebody processes; null: there is none, or nobody knows. */
+  readonly since: string | null;
   /** The state that the list below shows; '': all. */
   readonly chosen: string;
 }
 
 /** How many jobs are in each state; each leads to a list of these. */
-export function StateTiles({ counts, chosen }: StateTilesProps) {
-  const [since] = counts.flatMap(({ dueSince }) => dueSince ?? []).toSorted();
+export function StateTiles({ counts, since, chosen }: StateTilesProps) {
   return (
     <nav aria-label="Jobs by state">
       <ul class="tiles">
@@ -62,7 +64,7 @@ export function StateTiles({ counts, chosen }: StateTilesProps) {
               >
                 <strong class="figure">{formatCount(count)}</strong>
                 <span>{countedStates[state]}</span>
-                {state === 'ready' && since !== undefined && (
+                {state === 'ready' && since !== null && (
                   <small>
                     the oldest <Time at={since} as="relative" />
                   </small>
@@ -76,14 +78,32 @@ export function StateTiles({ counts, chosen }: StateTilesProps) {
   );
 }
 
+/** Do I need more workers? */
+export function PaceLine({ pace: { since, until, all, names } }: { readonly pace: QueuePace }) {
+  if (names.length === 0) return null;
+  const minutes = Math.round((Date.parse(until ?? '') - Date.parse(since ?? '')) / 60_000);
+  return (
+    <p class="states workers-line">
+      <State state={all.verdict === 'keeps-up' ? 'ok' : 'warning'} word={describePace(all)} />
+      <span class="quiet small">
+        {formatCount(all.added)} added, {formatCount(all.ended)} ended in the last {countOf(minutes, 'minute')}
+        {all.waitP95Ms !== null && `, 95 % began within ${formatDuration(all.waitP95Ms)}`}
+      </span>
+    </p>
+  );
+}
+
 interface NamesTableProps {
   readonly counts: readonly JobCounts[];
   readonly totals: readonly JobTotals[];
+  readonly paces: readonly QueuePace['names'][number][];
   readonly pauses: readonly PauseInForce[];
 }
 
 /** The jobs of each name: how many are in which state, and what became of all that ever were. */
-export function NamesTable({ counts, totals, pauses }: NamesTableProps) {
+export function NamesTable({ counts, totals, paces, pauses }: NamesTableProps) {
+  const paceOf = new Map(paces.map((pace) => [pace.name, pace]));
+  const wait = (name: string): number | null => paceOf.get(name)?.waitP95Ms ?? null;
   const totalsOf = new Map(totals.map((each) => [each.name, each]));
   const columns: TableColumn<JobCounts>[] = [
     {
@@ -112,6 +132,21 @@ export function NamesTable({ counts, totals, pauses }: NamesTableProps) {
       isNumber: true,
     },
     {
+      title: 'Began within',
+      rank: 0,
+      cell: ({ name }) => describeWaits(paceOf.get(name)),
+      sortBy: ({ name }) => wait(name),
+      isNumber: true,
+    },
+    {
+      title: 'Pace',
+      rank: 0,
+      cell: ({ name }) => {
+        const pace = paceOf.get(name);
+        return pace === undefined ? '–' : describePace(pace);
+      },
+    },
+    {
       title: 'Pause',
       isTitleHidden: true,
       cell: ({ name }) => <PauseButton name={`queue/${name}`} pause={findPause(pauses, name)} />,
@@ -135,6 +170,13 @@ function stateColumn(state: CountedState): TableColumn<JobCounts> {
     sortBy: (count) => count[state],
     isNumber: true,
   };
+}
+
+/** `2s, p95 14s` */
+function describeWaits(pace: QueuePace['names'][number] | undefined): string {
+  return pace === undefined || pace.waitP95Ms === null
+    ? '–'
+    : `${formatDuration(pace.waitP50Ms)}, p95 ${formatDuration(pace.waitP95Ms)}`;
 }
 
 function describeRuns(totals: JobTotals | undefined): string {

@@ -11,7 +11,7 @@ import { AddJob } from '../../manage/add-job.tsx';
 import { PauseButton, type PauseInForce, pausedWords } from '../../manage/pause.tsx';
 import { may } from '../../manage/session.ts';
 import { hrefOf, place, setQuery } from '../../router.ts';
-import { countedStates, NamesTable, StateTiles, stateKeys } from './counts.tsx';
+import { countedStates, NamesTable, PaceLine, StateTiles, stateKeys } from './counts.tsx';
 import type { JobFilters } from './job-words.tsx';
 import { JobListing } from './list.tsx';
 
@@ -20,6 +20,7 @@ export function QueuePage() {
   const filters = readFilters();
   const counts = useQuery('/api/jobs/counts', {});
   const totals = useQuery('/api/jobs/totals', {});
+  const pace = useQuery('/api/jobs/pace', {});
   const status = useQuery('/api/status', {});
   const pauses = status.data?.pauses ?? [];
   const own = pauses.find(({ name }) => name === 'queue' || name === '*') ?? null;
@@ -32,13 +33,19 @@ export function QueuePage() {
   return (
     <Page title="Queue" aside={aside}>
       <Answered asked={status}>{({ queue }) => <QueueStanding queue={queue} pauses={pauses} />}</Answered>
+      {pace.data !== null && <PaceLine pace={pace.data} />}
       <Answered asked={counts}>
         {({ items }) => (
           <>
-            <StateTiles counts={items} chosen={filters.state ?? ''} />
+            <StateTiles counts={items} since={pace.data?.all.oldestDue ?? null} chosen={filters.state ?? ''} />
             {items.length > 0 && (
               <Section title="By name">
-                <NamesTable counts={items} totals={totals.data?.items ?? []} pauses={pauses} />
+                <NamesTable
+                  counts={items}
+                  totals={totals.data?.items ?? []}
+                  paces={pace.data?.names ?? []}
+                  pauses={pauses}
+                />
               </Section>
             )}
           </>
