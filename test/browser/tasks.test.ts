@@ -145,7 +145,11 @@ const tasks: Readonly<Record<string, Task>> = {
     take: async (hand) => {
       await hand.goTo('Next');
       await hand.page.getByRole('heading', { name: 'Next', exact: true }).waitFor();
-      await hand.page.locator('main').getByRole('link', { name: /^hourly/ }).first().waitFor();
+      await hand.page
+        .locator('main')
+        .getByRole('link', { name: /^hourly/ })
+        .first()
+        .waitFor();
     },
   },
   'how long jobs wait, and whether more workers help': {
