@@ -24,6 +24,7 @@ document.addEventListener('securitypolicyviolation', (event) =>
   violations.push(event.effectiveDirective + ' ' + event.blockedURI));`;
 
 const look = `(() => {
+  const ownIcon = 'head > link[rel=icon][href^="data:image/svg+xml,"]:first-of-type';
   const elements = 'iframe, object, embed, base, link, body img, body style, form[action], [srcdoc]';
   const handlers = '[onerror], [onload], [onmouseover], [onfocus], [onbegin]';
   const isCode = (element) => /^\\s*(javascript|data|vbscript):/i.test(element.getAttribute('href') ?? element.getAttribute('src') ?? '');
@@ -32,7 +33,7 @@ const look = `(() => {
   return {
     ran: globalThis.__xss ?? null,
     violations,
-    foreign: [...found, ...linked].map((element) => element.outerHTML.slice(0, 200)),
+    foreign: [...found, ...linked].filter((element) => !element.matches(ownIcon)).map((element) => element.outerHTML.slice(0, 200)),
   };
 })()`;
 
@@ -45,7 +46,8 @@ async function openWatched(allowed: readonly string[]): Promise<{ readonly page:
     void dialog.dismiss();
   });
   page.on('request', (request) => {
-    const isOwn = allowed.some((start) => request.url().startsWith(start));
+    // The icon of the tab.
+    const isOwn = [...allowed, 'data:image/svg+xml,'].some((start) => request.url().startsWith(start));
     if (!isOwn || /\/xss?\b/.test(request.url())) strange.push(`request ${request.url()}`);
   });
   page.on('popup', () => strange.push('popup'));
