@@ -34,7 +34,7 @@ describe('runner job', () => {
   test('as JSON has every key of docs/json.md', async () => {
     const { read } = await makeJob();
     const job = await read();
-    expect(Object.keys(job)).toEqual([...keys, 'pause', 'children', 'runs', 'activity']);
+    expect(Object.keys(job)).toEqual([...keys, 'pause', 'children', 'runs', 'activity', 'next']);
     expect(job).toMatchObject({ id: 1, state: 'running', data: { a: 1 }, result: null, attempts: 1, pause: null });
     expect(job.runs).toMatchObject([{ id: 1, outcome: 'running', script: 'queue/export', tier: 'queue', job: 1 }]);
     expect(job.activity).toMatchObject([
@@ -47,7 +47,7 @@ describe('runner job', () => {
     const { root, job, read } = await makeJob({ isClaimed: false });
     await inRoot(root, 'pause', 'queue', '--for', '2h');
     expect((await job()).stdout).toMatch(
-      /\npaused {8}the queue · until \d+ [A-Z][a-z]{2} \d\d:\d\d · `npx folder-runner resume queue` ends it\n/,
+      /\npaused {8}the queue · until \d+ [A-Z][a-z]{2} \d\d:\d\d · by \S+ · `npx folder-runner resume queue` ends it\n/,
     );
     expect(await read()).toMatchObject({ pause: { name: 'queue', kind: 'pause' } });
     await inRoot(root, 'resume');

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { inRoot, jsonOf, makeQueueSite, withInput } from '../../support/command.ts';
@@ -78,6 +79,8 @@ const wrongUse: readonly (readonly [args: readonly string[], message: string])[]
   [[''], 'A pattern must be'],
 ];
 
+const me = userInfo().username;
+
 describe('runner jobs', () => {
   test('lists the newest first, with state, time, tries and reason', async () => {
     const { status, stdout, stderr } = await inRoot(await fillQueue(), 'jobs');
@@ -126,19 +129,19 @@ describe('runner jobs', () => {
       expect.stringMatching(/^ {2}1 {2}mail\/welcome {2}failed .* no such address$/),
       '',
       'paused',
-      '  export · fails when it is due · until resumed · `npx folder-runner resume export` ends it',
-      "  mail/b* · until resumed · `npx folder-runner resume 'mail/b*'` ends it",
+      `  export · fails when it is due · until resumed · by ${me} · \`npx folder-runner resume export\` ends it`,
+      `  mail/b* · until resumed · by ${me} · \`npx folder-runner resume 'mail/b*'\` ends it`,
       '',
       'times in UTC',
       '',
     ]);
     const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json'));
     const pauses = jobs.map(({ pause }: { pause: object | null }) => pause);
-    const failFast = { name: 'queue/export', kind: 'fail-fast', until: null, since: expect.any(String) };
+    const failFast = { name: 'queue/export', kind: 'fail-fast', until: null, since: expect.any(String), by: me };
     expect(pauses).toEqual([
       failFast,
       failFast,
-      { name: 'queue/mail/b*', kind: 'pause', until: null, since: expect.any(String) },
+      { ...failFast, name: 'queue/mail/b*', kind: 'pause' },
       null,
       null,
     ]);

@@ -387,7 +387,7 @@ testOfSqlite('what was paused or set to fail while a claim waited for the log is
   const holder = await holdLog(
     root,
     400,
-    `insert into pauses values ('queue/mail/*', 'pause', null, 0), ('queue/sms/*', 'fail-fast', null, 0)`,
+    `insert into pauses (name, kind, until, created_at) values ('queue/mail/*', 'pause', null, 0), ('queue/sms/*', 'fail-fast', null, 0)`,
   );
   const claimed = await store.transaction(async (session) =>
     claimJobs(session, {

@@ -19,6 +19,8 @@ interface Step {
   readonly told?: string;
   /** Why it is refused. */
   readonly refusal?: string;
+  /** Why the API, which is asked for one thing, refuses to end what is not there; the command says nothing. */
+  readonly absence?: string;
   /** The key of the command's JSON under which the API's answer stands in a list; absent: both are the same. */
   readonly key?: string;
 }
@@ -65,11 +67,17 @@ const steps: readonly Step[] = [
       '`npx folder-runner list` shows them all; use queue/houly for jobs that do not exist yet.',
   },
   { command: ['resume', 'hourly/a'], request: 'DELETE pauses/hourly/a', told: 'resumed hourly/a' },
-  { command: ['resume', 'mail/welcome'], request: 'DELETE pauses/mail/welcome' },
+  {
+    ...{ command: ['resume', 'mail/welcome'], request: 'DELETE pauses/mail/welcome' },
+    absence: 'queue/mail/welcome has no pause of its own; GET /api/pauses lists them.',
+  },
   { command: ['resume', 'mail/*'], request: 'DELETE pauses/mail/*', told: 'resumed queue/mail/*' },
   { command: ['resume', 'hourly'], request: 'DELETE pauses/hourly', told: 'resumed hourly' },
   { command: ['resume'], request: 'DELETE pauses/*', told: 'resumed *' },
-  { command: ['resume', 'hourly'], request: 'DELETE pauses/hourly' },
+  {
+    ...{ command: ['resume', 'hourly'], request: 'DELETE pauses/hourly' },
+    absence: 'hourly has no pause of its own; GET /api/pauses lists them.',
+  },
   {
     ...{ command: ['mute', 'hourly', '--for', '1d'], request: 'PUT mutes/hourly', body: { for: '1d' }, key: 'mutes' },
     told: 'muted hourly until 2026-03-11T13:00:00.000Z',
@@ -85,7 +93,10 @@ const steps: readonly Step[] = [
       'There is no script, handler or tier "hourli"; did you mean hourly? `npx folder-runner list` shows all scripts.',
   },
   { command: ['unmute', 'hourly'], request: 'DELETE mutes/hourly', told: 'unmuted hourly' },
-  { command: ['unmute', 'hourly'], request: 'DELETE mutes/hourly' },
+  {
+    ...{ command: ['unmute', 'hourly'], request: 'DELETE mutes/hourly' },
+    absence: 'There is no mute of hourly; GET /api/mutes lists them.',
+  },
   { ...acknowledge, told: 'incident-acknowledged #1 hourly/a' },
   acknowledge,
   {
@@ -147,7 +158,7 @@ test.each(['command', 'API'] as const)(
       const what = step.command.join(' ');
       const before = site.state();
       const { answer, refusal } = await site[surface](step);
-      expect(refusal, what).toBe(step.refusal);
+      expect(refusal, what).toBe(step.refusal ?? (surface === 'API' ? step.absence : undefined));
       const told = site.events().slice(count);
       const expected = step.told === undefined ? [] : [[step.told, me]];
       expect(
@@ -157,7 +168,7 @@ test.each(['command', 'API'] as const)(
       count += told.length;
       if (step.told === undefined) expect(site.state(), what).toEqual(before);
       else expect(site.state(), what).not.toEqual(before);
-      life.push([what, answer, site.state()]);
+      life.push([what, step.absence === undefined ? answer : null, site.state()]);
     }
     lives.push(life);
     expect(life).toEqual(lives[0]);

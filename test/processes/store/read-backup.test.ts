@@ -30,11 +30,11 @@ const FILL = `
 
 const token = (name: string, hash: string) =>
   `insert into tokens (name, hash, permission, created_at) values ('${name}', '${hash}', 'manage', 1);`;
-const OF_THEN = `${token('revoked', 'h1')} insert into pauses values ('then', 'pause', null, 1);
+const OF_THEN = `${token('revoked', 'h1')} insert into pauses (name, kind, until, created_at) values ('then', 'pause', null, 1);
   insert into mutes values ('then', null, 1);
   insert into deliveries (kind, channel, body, created_at) values ('alert', 'then', '{}', 1)`;
 const OF_NOW = `delete from tokens; delete from pauses; delete from mutes; delete from deliveries;
-  ${token('made', 'h2')} insert into pauses values ('now', 'pause', null, 1);
+  ${token('made', 'h2')} insert into pauses (name, kind, until, created_at) values ('now', 'pause', null, 1);
   insert into mutes values ('now', null, 1);
   insert into deliveries (kind, channel, body, created_at) values ('alert', 'now', '{}', 1)`;
 
