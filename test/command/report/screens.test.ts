@@ -58,6 +58,7 @@ test('a site with sixty scripts, as all commands show it', async () => {
 
   await call(80, 'pause', 'hourly/clean-uploads', '--for', '26h');
   log.change(`update pauses set actor = 'ada'`);
+  log.change(`update events set actor = 'ada' where event = 'paused'`);
   await call(80, 'add', 'mail/welcome', '{"user":42,"name":"日本語 👩‍👩‍👧","address":"somebody@example.org"}');
   await call(80, 'add', 'mail/welcome', '{}', '--at', '2026-12-24 18:00', '--priority', '750');
   await call(80, 'add', 'export', '{}', '--repeat', 'daily at 02:30');
