@@ -150,7 +150,7 @@ function findWrongTimes({ times, text }: Shown, said: Said, windows: readonly nu
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** What no command tells: words with a number in them, years, and processes of workers. */
-const fixed = /\bp95\b|95th|last 7 days|Last 20\b|one processor|\b20\d\d\b|pid ¦ \d+/g;
+const fixed = /\bp95\b|95th|95 % began|\b60 minutes|last 7 days|Last 20\b|one processor|\b20\d\d\b|pid ¦ \d+/g;
 
 /** Its numbers that no command has told. */
 function findWrongNumbers({ text }: Shown, said: Said): string[] {
@@ -222,7 +222,7 @@ test('each time and each number of a page is what the commands say of the same l
     ['#/runs', [...scripts, 'queue/mail/welcome'].map((name) => `report ${name} --since 60d --limit 500`)],
     [`#/runs/${failedRun}`, [`show ${failedRun}`, `run ${script} --dry-run`]],
     [`#/runs/${goodRun}`, [`show ${goodRun}`, `run ${script} --dry-run`]],
-    ['#/queue', ['status', 'jobs', 'jobs --totals', 'jobs --count']],
+    ['#/queue', ['status', 'jobs', 'jobs --totals', 'jobs --count', 'jobs --pace']],
     [`#/jobs/${failed}`, [`job ${failed}`, `activity --job ${failed}`]],
     [`#/jobs/${repeating}`, [`job ${repeating}`, `activity --job ${repeating}`, 'jobs export --upcoming 5', 'status']],
     ['#/workers', ['status', 'activity --limit 1000', 'list']],

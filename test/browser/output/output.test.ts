@@ -118,7 +118,7 @@ test('10 MB of output are shown a window at a time, and searched as a whole', as
   );
   await page.getByRole('button', { name: 'Last' }).click();
   await page.getByText('109999 ').waitFor();
-  await page.getByRole('searchbox').fill('77123 ');
+  await page.locator('main').getByRole('searchbox').fill('77123 ');
   await page.keyboard.press('Enter');
   await page.locator('mark.current').waitFor();
   // Nobody waits for it: not for the page, nor for a match. Longer on a machine that is busy.
@@ -166,7 +166,7 @@ console.log(String.fromCharCode(0x202e) + 'https://example.org/' + String.fromCh
   // The address follows the line that is clicked, and the match that is gone to.
   await page.locator('[data-line="3001"] .line-number').click();
   await expect.poll(() => page.url()).toContain('#/runs/1?line=3001');
-  await page.getByRole('searchbox').fill('line 77');
+  await page.locator('main').getByRole('searchbox').fill('line 77');
   await page.keyboard.press('Enter');
   await expect.poll(() => page.url()).toContain('line=77');
   await page.getByText('1 of 11 in 3,003 lines').waitFor();
@@ -191,7 +191,7 @@ test('what is left out of an output is marked where it is missing, and the searc
     .locator('.line-wanted')
     .getByText(/bytes left out/)
     .waitFor();
-  await page.getByRole('searchbox').fill('THE END');
+  await page.locator('main').getByRole('searchbox').fill('THE END');
   await page.getByText(/^1 in [\d,]+ lines, not in what is left out$/).waitFor();
   await lookAt(page, 'output-gap');
 });
