@@ -12,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { hostname, tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -283,12 +283,13 @@ export function expectShown(shown: string, printed: string, root: string, place:
   else expect(found, place).toMatch(new RegExp(`^${parts.join('[\\s\\S]*')}$`));
 }
 
-/** Pages tell of a root `/home/me/site` with Node in `/usr/bin`, on a host called web3. */
+/** Pages tell of a root `/home/me/site` with Node in `/usr/bin`, on a host called web3, of a user called ada. */
 function withoutPlace(text: string, root: string): string {
   return text
     .replaceAll(root, '/home/me/site')
     .replaceAll(repository, '/home/me/site/node_modules/folder-runner')
     .replaceAll(process.execPath, '/usr/bin/node')
+    .replaceAll(`paused by ${userInfo().username}`, 'paused by ada')
     .replaceAll(new RegExp(`\\bon ${hostname()}\\b`, 'g'), 'on web3');
 }
 

@@ -25,6 +25,10 @@ const runElsewhere: Readonly<Record<string, string>> = {
   'npm run bench -- tiers': 'takes minutes: bench/ is run by hand',
   'env -i HOME="$HOME" LOGNAME="$LOGNAME" SHELL=/bin/sh PATH=/usr/bin:/bin \\':
     'a form to be filled in; test/processes/hosting/cron-command.test.ts runs a line in cron’s environment',
+  'npx folder-runner stop hourly/import    # the run of this script that goes on, or the number of a run':
+    'test/processes/worker/stop-run.test.ts, while a run goes on',
+  "npx folder-runner kick 'mail/*' --since today --dry-run":
+    'test/engines/cli/jobs.test.ts, with jobs that have failed',
 };
 
 const isRunHere = (example: Example): boolean => !(firstLine(example) in runElsewhere);
