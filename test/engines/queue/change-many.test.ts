@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { buildQueue } from '../../../src/queue/queue.ts';
 import { countMatching } from '../../../src/queue/read/list.ts';
 import { type JobSelection, planChange } from '../../../src/queue/settle/many.ts';
-import { changeLog } from '../../support/log.ts';
+import { changeLog, testOfSqlite } from '../../support/log.ts';
 import { HOUR_MS, openTestQueue, START } from '../../support/queue.ts';
 import { insertRows } from '../../support/store.ts';
 
@@ -82,7 +82,7 @@ test('jobs that a verb refuses stop none of the others, and a wrong option chang
   expect([row(1).state, row(4).state]).toEqual(['queued', 'queued']);
 });
 
-test('among sixty thousand jobs, failed ones are counted and planned for in a moment', async () => {
+testOfSqlite('among sixty thousand jobs, failed ones are counted and planned for in a moment', async () => {
   const { root, store } = await openTestQueue();
   const total = 60_000;
   insertRows(
