@@ -138,13 +138,7 @@ describe('runner jobs', () => {
     const { jobs } = jsonOf(await inRoot(root, 'jobs', '--json'));
     const pauses = jobs.map(({ pause }: { pause: object | null }) => pause);
     const failFast = { name: 'queue/export', kind: 'fail-fast', until: null, since: expect.any(String), by: me };
-    expect(pauses).toEqual([
-      failFast,
-      failFast,
-      { ...failFast, name: 'queue/mail/b*', kind: 'pause' },
-      null,
-      null,
-    ]);
+    expect(pauses).toEqual([failFast, failFast, { ...failFast, name: 'queue/mail/b*', kind: 'pause' }, null, null]);
   });
 
   test('lists those that its pattern and options name', async () => {
