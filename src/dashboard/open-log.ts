@@ -18,7 +18,7 @@ export interface OpenedLog {
   readonly watch: ChangeWatch | null;
 }
 
-export async function openLog(root: string, state: StateFolder): Promise<OpenedLog> {
+export async function openLogIfAny(root: string, state: StateFolder): Promise<OpenedLog> {
   const file = logIdentity(state);
   try {
     checkStateFolder(root, state);

@@ -11,7 +11,7 @@ import { makeToken } from './access/tokens.ts';
 import type { App } from './app.ts';
 import { readBuiltPage } from './built-page.ts';
 import { type Door, hasLoopbackNames, type Listening, listenAt } from './listen.ts';
-import { openLog } from './open-log.ts';
+import { openLogIfAny } from './open-log.ts';
 import { servePage } from './serve-page.ts';
 import type { SitePlace } from './site.ts';
 
@@ -98,7 +98,7 @@ interface LogFound {
  */
 async function lookAtLog({ root, env, now }: ServerPlace['site']): Promise<LogFound> {
   const state = stateFolderOf(root, env);
-  const { store, problem, watch } = await openLog(root, state);
+  const { store, problem, watch } = await openLogIfAny(root, state);
   watch?.close();
   if (store === null && problem === null) {
     return { tokens: 0, note: 'There is no activity log yet: the first pass makes it.' };

@@ -14,7 +14,7 @@ import { trustedFallbacksOf } from '../system/place/fallback.ts';
 import { type StateFolder, stateFolderOf } from '../system/place/state-folder.ts';
 import { type KeptOpen, keepOpen } from './keep-open.ts';
 import { type ChangeFeed, createFeed } from './live/feed.ts';
-import { type OpenedLog, openLog } from './open-log.ts';
+import { type OpenedLog, openLogIfAny } from './open-log.ts';
 
 /** The root that is shown, and its log, whatever becomes of the file meanwhile. */
 export interface LiveSite {
@@ -116,7 +116,7 @@ async function waitForChange(log: OpenedLog, since: string, ms: number, signal: 
 function keepLogOpen(root: string, state: StateFolder): KeptOpen<OpenedLog> {
   return keepOpen({
     identity: () => logIdentity(state) ?? '',
-    open: () => openLog(root, state),
+    open: () => openLogIfAny(root, state),
     // It may be readable, or there, the next time.
     isGood: ({ store }) => store !== null,
     retire: ({ watch }) => watch?.close(),

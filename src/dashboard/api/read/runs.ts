@@ -3,7 +3,7 @@ import { readRun, runDetailsRecord } from '../../../report/model/runs/details.ts
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
 import type { RunRecord } from '../../../report/model/runs/run.ts';
-import { countRuns, selectRunPage, tellRun, toldRunRecord } from '../../../report/model/runs/run-pages.ts';
+import { countMatchingRuns, selectRunPage, tellRun, toldRunRecord } from '../../../report/model/runs/run-pages.ts';
 import { findRun, findScripts } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { outcomes } from '../../../store/words.ts';
@@ -58,7 +58,7 @@ const runsView = view({
     const placeOf = ({ startedAtMs, id }: RunRecord) => [startedAtMs, id];
     const { items, next } = await readPage(limit, (most) => selectRunPage(log, { ...query, limit: most }), placeOf);
     const clock = createClock(nowMs, zone);
-    const total = count === undefined ? null : await countRuns(log, filter);
+    const total = count === undefined ? null : await countMatchingRuns(log, filter);
     return { items: await Array.fromAsync(items, (run) => tellRun(log, run, clock)), next, total };
   },
 });

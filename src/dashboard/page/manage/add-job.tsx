@@ -49,22 +49,27 @@ export function AddJob({ names, onClose }: AddJobProps) {
   const list = useId();
   return (
     <ConfirmDialog title="Add a job" action="Add job" isBlocked={isBlocked} onConfirm={add} onClose={onClose}>
-      <Field label="Name" hint="the path of its handler in jobs/queue/: mail/welcome" list={list} {...bind('name')} />
+      <FormField
+        label="Name"
+        hint="the path of its handler in jobs/queue/: mail/welcome"
+        list={list}
+        {...bind('name')}
+      />
       <datalist id={list}>
         {names.map((name) => (
           <option key={name} value={name} />
         ))}
       </datalist>
-      <Field label="Data" hint="any JSON" isLong {...bind('data')} />
+      <FormField label="Data" hint="any JSON" isLong {...bind('data')} />
       <div class="fields">
-        <Field
+        <FormField
           label="Run at"
           hint={`empty: now; or +10 minutes, 2026-12-24 18:00 (${viewerZone})`}
           {...bind('runAt')}
         />
-        <Field label="Priority" hint="empty: 500; higher ones run first" {...bind('priority')} />
-        <Field label="Unique key" hint="at most one unfinished job has it" {...bind('uniqueKey')} />
-        <Field
+        <FormField label="Priority" hint="empty: 500; higher ones run first" {...bind('priority')} />
+        <FormField label="Unique key" hint="at most one unfinished job has it" {...bind('uniqueKey')} />
+        <FormField
           label="Repeat"
           hint={`a rule: daily at 10:00 (${session.value?.zone ?? 'zone of the server'})`}
           {...bind('repeat')}
@@ -120,7 +125,7 @@ function inViewersZone(text: string): string {
   return meant === null ? text : new Date(meant.startMs).toISOString();
 }
 
-interface FieldProps {
+interface FormFieldProps {
   readonly label: string;
   readonly hint: string;
   readonly value: string;
@@ -131,7 +136,7 @@ interface FieldProps {
 }
 
 /** A value under its name, and below it what it may be, or what is wrong with it. */
-export function Field({ label, hint, value, problem, list, isLong = false, onInput }: FieldProps) {
+export function FormField({ label, hint, value, problem, list, isLong = false, onInput }: FormFieldProps) {
   const id = useId();
   const about = `${id}-about`;
   const common = {

@@ -4,7 +4,7 @@ import { tell } from '../components/toast.tsx';
 import { client } from '../data.ts';
 import { hrefOf } from '../router.ts';
 import { attempt, written } from './act.ts';
-import { Field } from './add-job.tsx';
+import { FormField } from './add-job.tsx';
 import { may } from './session.ts';
 
 interface RunNowProps {
@@ -50,7 +50,7 @@ export function RunWithArguments({ script }: Pick<RunNowProps, 'script'>) {
           onClose={() => setIsAsking(false)}
           onConfirm={() => start(script, args)}
         >
-          <Field
+          <FormField
             label="Arguments"
             hint="one on each line; others on the host can see them"
             value={text}

@@ -5,7 +5,7 @@ import { countOf, formatCount } from '../../../system/base/format.ts';
 import { isWrapped } from '../frame/preferences.ts';
 import { hrefOf } from '../router.ts';
 import { cutLine, type Piece } from './pieces.ts';
-import { type Search, SearchField, useSearch } from './search.tsx';
+import { OutputSearch, type Search, useSearch } from './search.tsx';
 import type { TerminalText } from './terminal-text.ts';
 
 interface OutputViewProps {
@@ -69,7 +69,7 @@ export function OutputView(props: OutputViewProps) {
   return (
     <div class="output">
       <div class="output-bar">
-        <SearchField search={search} where={output.gaps.length === 0 ? whole : `${whole}, not in what is left out`} />
+        <OutputSearch search={search} where={output.gaps.length === 0 ? whole : `${whole}, not in what is left out`} />
         <label>
           <input
             type="checkbox"

@@ -34,13 +34,13 @@ export function useSearch(output: TerminalText, version: number, show: (line: nu
   };
 }
 
-interface SearchFieldProps {
+interface OutputSearchProps {
   readonly search: Search;
   /** What was looked at: `in 3,210 lines`. */
   readonly where: string;
 }
 
-export function SearchField({ search, where }: SearchFieldProps) {
+export function OutputSearch({ search, where }: OutputSearchProps) {
   const { text, matches, current, isCut, setText, go } = search;
   const total = `${formatCount(matches.length)}${isCut ? '+' : ''}`;
   const place = current === null ? total : `${formatCount(matches.indexOf(current) + 1)} of ${total}`;

@@ -95,7 +95,7 @@ async function selectIds(
 }
 
 /** The number of runs that a filter chooses. */
-export async function countRuns({ db }: LogView, filter: RunFilter): Promise<number> {
+export async function countMatchingRuns({ db }: LogView, filter: RunFilter): Promise<number> {
   const { sinceMs = 0, untilMs = Number.MAX_SAFE_INTEGER } = filter;
   const conditions = [sql`started_at >= ${sinceMs} and started_at < ${untilMs}`, ...conditionsOf(filter)];
   const { rows } = await sql<{ runs: number }>`

@@ -3,8 +3,8 @@ import type { components } from '../../../client/paths.ts';
 import { Name } from '../../components/text.tsx';
 import { hrefOf } from '../../router.ts';
 
-export type Next = components['schemas']['Next'];
-export type Item = Next['items'][number];
+export type NextAnswer = components['schemas']['Next'];
+export type Item = NextAnswer['items'][number];
 
 type Subject = Pick<Item, 'kind' | 'name'> & Partial<Pick<Item, 'job'>>;
 

@@ -9,10 +9,10 @@ import { Name, Words } from '../../components/text.tsx';
 import { Countdown, Time } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { place, setQuery } from '../../router.ts';
-import { hrefOfItem, type Item, ItemName, type Next } from './item.tsx';
+import { hrefOfItem, type Item, ItemName, type NextAnswer } from './item.tsx';
 import { Timeline } from './timeline.tsx';
 
-type Late = Next['late'][number];
+type Late = NextAnswer['late'][number];
 
 /** How far to look ahead; a report holds these. */
 const spans = { '1h': 'Hour', '6h': '6 hours', '24h': 'Day', '7d': 'Week' } as const;
@@ -47,7 +47,7 @@ export function NextPage() {
 }
 
 /** Why the rest may not be the whole truth. */
-function Doubts({ settingsProblem, isLogUnread, isCrontabUnread }: Next) {
+function Doubts({ settingsProblem, isLogUnread, isCrontabUnread }: NextAnswer) {
   return (
     <>
       {settingsProblem !== null && (
@@ -71,7 +71,7 @@ function Doubts({ settingsProblem, isLogUnread, isCrontabUnread }: Next) {
   );
 }
 
-function DidNotCome({ late }: Pick<Next, 'late'>) {
+function DidNotCome({ late }: Pick<NextAnswer, 'late'>) {
   if (late.length === 0) return null;
   const hasNoLine = late.some(({ code }) => code === 'no-line');
   const isNotCalled = late.some(({ code }) => code === 'not-called');
@@ -120,7 +120,7 @@ const lateColumns: readonly TableColumn<Late>[] = [
 /** As many rows are read at once. */
 const PAGE = 50;
 
-function Coming(next: Next) {
+function Coming(next: NextAnswer) {
   const { items, more, completeUntil, until, passes, late } = next;
   const [count, setCount] = useState(PAGE);
   if (items.length === 0) {
@@ -159,7 +159,7 @@ function keyOfItem({ at, kind, name, reason, job }: Item): string {
   return `${at} ${kind} ${name} ${reason} ${job}`;
 }
 
-function columnsOf({ passes }: Next): readonly TableColumn<Item>[] {
+function columnsOf({ passes }: NextAnswer): readonly TableColumn<Item>[] {
   const scriptsOf = new Map(passes.map(({ tier, scripts }) => [tier, scripts]));
   return [
     {
@@ -216,7 +216,7 @@ function Why({ item, scripts }: { readonly item: Item; readonly scripts: readonl
 }
 
 /** What does not run, though it is there. */
-function Held({ afterBoot, disabled, refused, pauses }: Next) {
+function Held({ afterBoot, disabled, refused, pauses }: NextAnswer) {
   const names = (list: readonly string[]) => (list.length === 0 ? null : <Name text={list.join(', ')} />);
   const paused = pauses.map(({ name }) => (name === '*' ? 'everything' : name));
   if (afterBoot.length + disabled.length + refused.length + paused.length === 0) return null;

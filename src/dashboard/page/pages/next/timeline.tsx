@@ -2,7 +2,7 @@ import { formatDuration } from '../../../../system/base/format.ts';
 import { Name } from '../../components/text.tsx';
 import { formatShort, serverNow } from '../../components/time.tsx';
 import { isStatic } from '../../data.ts';
-import { hrefOfItem, type Item, ItemName, type Next } from './item.tsx';
+import { hrefOfItem, type Item, ItemName, type NextAnswer } from './item.tsx';
 
 /** More rows are read in the table. */
 const MOST_ROWS = 30;
@@ -11,7 +11,7 @@ const MOST_ROWS = 30;
  * What comes as bars as long as it usually takes, a row for each tier, script and name of jobs. The table below says the
  * same to screen readers and keyboards, so it is for the pointer alone.
  */
-export function Timeline({ next: { from, until, items } }: { readonly next: Next }) {
+export function Timeline({ next: { from, until, items } }: { readonly next: NextAnswer }) {
   const window: Window = { fromMs: Date.parse(from ?? ''), untilMs: Date.parse(until ?? '') };
   const rows = [...Map.groupBy(items, ({ kind, name }) => `${kind} ${name}`).values()];
   const rest = rows.length - MOST_ROWS;
