@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { inRoot, jsonOf, makeQueueSite, withInput } from '../../support/command.ts';
+import { callCommand, cronEnv, inRoot, jsonOf, makeQueueSite, withInput } from '../../support/command.ts';
 
 /** Jobs 1 to 5: one runs, one failed, one is to come, one repeats. */
 async function fillQueue(): Promise<string> {
@@ -119,7 +119,9 @@ describe('runner jobs', () => {
     await inRoot(root, 'pause', 'export', '--fail');
     await inRoot(root, 'pause', 'import/*');
     await inRoot(root, 'pause', 'hourly');
-    const { stdout } = await inRoot(root, 'jobs');
+    // Wide enough for any user's name in a line.
+    const env = { ...cronEnv(root), TZ: 'UTC', COLUMNS: '200' };
+    const { stdout } = await callCommand(['jobs'], { cwd: root, env });
     expect(stdout.split('\n').map((line) => line.trimEnd())).toEqual([
       'job  name          state    when                       tries  why',
       '  5  export        queued   due now, will fail             0',

@@ -300,7 +300,7 @@ describe('root in a user’s site', () => {
 
   const readers = [
     ...['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'activity', 'doctor'],
-    ...['repeat hourly', 'metrics', 'check', 'incidents', 'web token list', 'watch'],
+    ...['repeat hourly', 'next', 'metrics', 'check', 'incidents', 'web token list', 'watch'],
     ...['completion bash'],
   ];
 
