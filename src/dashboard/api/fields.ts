@@ -128,12 +128,6 @@ export const pageFields = (length: number) => ({
 /** The server answers no other request during a search. */
 export const LONGEST_SEARCH_MS = 200;
 
-/** Whether so much time has passed since this was called. */
-export function lateAfter(ms: number): () => boolean {
-  const begin = performance.now();
-  return () => performance.now() - begin > ms;
-}
-
 /** Only on request, as all matching rows are counted. */
 export const countField = z.enum(['true']).optional().openapi({ description: 'Also count all that fit, as `total`' });
 

@@ -1,5 +1,6 @@
 import { type AlikeRow, type JobFilter, jobListsOf } from '../../store/statements/list-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
+import { lateAfter } from '../../system/base/clock.ts';
 import { checkOptions, invalid } from '../add/values.ts';
 import type { JobRef, ListOptions } from '../api.ts';
 import { QueueError } from '../errors.ts';
@@ -87,10 +88,8 @@ export async function selectStep(session: StoreSession, selection: JobSelection,
 async function findSelected(session: StoreSession, { search, ...selection }: JobSelection, at: number, limit: number) {
   if (search === undefined) return { ids: null, next: null };
   if (search === '') throw invalid('The text to search for', 'some text', search, 'search');
-  const begin = performance.now();
-  const isLate = (): boolean => performance.now() - begin > LONGEST_SEARCH_MS;
   const filter = readSelection(selection, at, limit);
-  const wanted = { text: search, most: MOST_SEARCHED, isLate };
+  const wanted = { text: search, most: MOST_SEARCHED, isLate: lateAfter(LONGEST_SEARCH_MS) };
   const { ids, last } = await jobListsOf(session.statements).search(filter, wanted);
   return { ids, next: last };
 }

@@ -34,6 +34,12 @@ export const commandClock = createLogClock();
 /** The time by the clock of this command, in UTC epoch milliseconds. */
 export const { now, offsetMs: clockOffsetMs } = commandClock;
 
+/** Returns whether more than this many milliseconds have passed since the call. */
+export function lateAfter(ms: number): () => boolean {
+  const begin = performance.now();
+  return () => performance.now() - begin > ms;
+}
+
 /** Waits this long, or until `stop`: a wait that is stopped is over, and has not failed. */
 export async function sleepUntil(stop: AbortSignal, ms: number): Promise<void> {
   try {

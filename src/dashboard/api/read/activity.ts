@@ -4,13 +4,13 @@ import { metricsRecord, readMetrics } from '../../../monitor/metrics/read-metric
 import { type Activity, type ActivityPlace, activityRecord, selectActivity } from '../../../report/model/activity.ts';
 import { findActivity } from '../../../report/model/find-activity.ts';
 import { activityEvents, describeEvent } from '../../../report/text/words.ts';
+import { lateAfter } from '../../../system/base/clock.ts';
 import { record, shown } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { readCpuLimit } from '../../../system/process/memory.ts';
 import {
   idSchema,
   LONGEST_SEARCH_MS,
-  lateAfter,
   oneOf,
   pageFields,
   pageOf,

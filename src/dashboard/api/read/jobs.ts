@@ -19,13 +19,13 @@ import { findHold } from '../../../report/text/words.ts';
 import { checksOf } from '../../../store/statements/monitor/checks.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import type { Store } from '../../../store/store.ts';
+import { lateAfter } from '../../../system/base/clock.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
 import {
   countField,
   idSchema,
   LONGEST_SEARCH_MS,
-  lateAfter,
   oneOf,
   pageFields,
   pageOf,

@@ -3,9 +3,10 @@ import { failureRecord, readFailures } from '../../../report/model/runs/failures
 import { findAnything, foundRecord } from '../../../report/model/search.ts';
 import { readStatus, statusRecord, withFigures } from '../../../report/model/status.ts';
 import { createClock } from '../../../report/text/clock.ts';
+import { lateAfter } from '../../../system/base/clock.ts';
 import { record, shown } from '../../../system/base/record.ts';
 import { withoutPlaces } from '../../site.ts';
-import { lateAfter, readClosedWindow, textSchema, wholeNumber, windowFields, zoneField } from '../fields.ts';
+import { readClosedWindow, textSchema, wholeNumber, windowFields, zoneField } from '../fields.ts';
 import { view } from '../view.ts';
 
 export const WEEK_MS = 7 * 86_400_000;
