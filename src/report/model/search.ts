@@ -1,4 +1,5 @@
 import type { Site } from '../../discovery/site.ts';
+import type { ListedJob } from '../../queue/api.ts';
 import { listJobs, searchJobs } from '../../queue/read/list.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
@@ -50,14 +51,14 @@ export async function findAnything(
   const log = await site.view();
   const filter = isPattern(text) ? { scripts } : { search: text };
   const runs = await selectRunPage(log, { ...filter, limit: limit + 1 });
-  const jobs = store === null ? [] : await findJobs(store, text, { limit: limit + 1, isLate, nowMs });
+  const { jobs, isCut } = store === null ? noJobs : await findJobs(store, text, { limit: limit + 1, isLate, nowMs });
   const cut = <T>(found: readonly T[]): readonly T[] => found.slice(0, limit);
   const told = await Array.fromAsync(cut(runs), async (run) => ({ ...run, summary: await readRunSummary(log, run) }));
   return {
     scripts: cut(scripts),
     runs: told,
     jobs: cut(jobs),
-    more: { scripts: scripts.length > limit, runs: runs.length > limit, jobs: jobs.length > limit || isLate() },
+    more: { scripts: scripts.length > limit, runs: runs.length > limit, jobs: jobs.length > limit || isCut },
   };
 }
 
@@ -71,12 +72,22 @@ interface JobsAsked {
   readonly nowMs: number;
 }
 
+interface JobsFound {
+  readonly jobs: readonly ListedJob[];
+  /** The time was over before the data of all jobs was searched. */
+  readonly isCut: boolean;
+}
+
+const noJobs: JobsFound = { jobs: [], isCut: false };
+
 /** By a number first, then by name, then by the text in their data. */
-async function findJobs(store: StoreSession, text: string, { limit, isLate, nowMs }: JobsAsked) {
+async function findJobs(store: StoreSession, text: string, { limit, isLate, nowMs }: JobsAsked): Promise<JobsFound> {
   const list = (asked: object) => listJobs(store, { ...asked, limit }, nowMs, parseExactly);
   const id = /^[1-9]\d{0,14}$/.test(text) ? Number(text) : null;
   const numbered = id === null ? [] : await list({ before: id + 1, after: id - 1 || undefined });
   const named = await list({ pattern: isPattern(text) ? text : `*${text}*` });
-  const carrying = isPattern(text) ? [] : (await searchJobs(store, { text, limit, isLate }, nowMs, parseExactly)).jobs;
-  return [...new Map([...numbered, ...named, ...carrying].map((job) => [job.id, job])).values()].slice(0, limit);
+  const carrying = isPattern(text) ? null : await searchJobs(store, { text, limit, isLate }, nowMs, parseExactly);
+  const all = [...numbered, ...named, ...(carrying?.jobs ?? [])];
+  const jobs = [...new Map(all.map((job) => [job.id, job])).values()].slice(0, limit);
+  return { jobs, isCut: carrying !== null && carrying.last !== null };
 }

@@ -91,6 +91,19 @@ test('a text finds scripts, runs and jobs: by name, number, pattern, error or da
   expect(await find('nobody is called so')).toEqual([[], [], [], all]);
 });
 
+test('more jobs may be found only where the search of their data stopped early', async () => {
+  const { root, site } = await makeSite();
+  const queue = await openQueue({ root });
+  onTestFinished(() => queue.close());
+  const moreOf = async (text: string) => (await findAnything(site, text, 3, () => true)).more.jobs;
+  expect(await moreOf('nobody is called so')).toBe(false);
+  await queue.add('mail/welcome', {});
+  expect(await moreOf('nobody is called so')).toBe(false);
+  await queue.addMany(Array.from({ length: 300 }, () => ({ name: 'export' })));
+  expect(await moreOf('nobody is called so')).toBe(true);
+  expect(await moreOf('nobody*')).toBe(false);
+});
+
 test('activity is found by kind, subject, person and text, and a search goes on where it stopped', async () => {
   const { log } = await makeSite();
   insertRows(log.change, 'events', [
