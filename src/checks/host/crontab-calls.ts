@@ -1,5 +1,4 @@
 import { realpathSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { resolve } from 'node:path';
 import { CrontabTrouble, readBlock } from '../../hosting/crontab/block.ts';
 import {
@@ -16,6 +15,7 @@ import type { CrontabLine, CrontabTimes } from '../../schedule/crontab-times.ts'
 import { UsageError } from '../../system/base/errors.ts';
 import { machineZone } from '../../system/base/zone.ts';
 import { findRoot } from '../../system/place/root.ts';
+import { userName } from '../../system/process/user.ts';
 import { askProgram, reasonOfFailure } from './probes.ts';
 import { type CommandToTry, programToTry, scriptToTry, shellOf } from './try-command.ts';
 
@@ -109,17 +109,8 @@ function isSame(one: string, other: string): boolean {
 
 /** The environment that cron gives to its calls. */
 export function cronEnv({ HOME = '/', LOGNAME, USER }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const name = LOGNAME ?? USER ?? nameInDatabase();
+  const name = LOGNAME ?? USER ?? userName('nobody');
   return { HOME, LOGNAME: name, SHELL: '/bin/sh', PATH: '/usr/bin:/bin' };
-}
-
-/** A container's user may have no entry. */
-function nameInDatabase(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'nobody';
-  }
 }
 
 const assignment = /^\s*([A-Za-z_]\w*)\s*=\s*(.*?)\s*$/;

@@ -1,4 +1,4 @@
-import { hostname, userInfo } from 'node:os';
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { hashOf, makeToken } from '../../dashboard/access/tokens.ts';
 import { type Door, socketOf } from '../../dashboard/listen.ts';
@@ -11,6 +11,7 @@ import { type TokenPermission, tokenPermissions } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
+import { userName } from '../../system/process/user.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, rootOf, withLog, withWritableLog, withWritableLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
@@ -69,21 +70,12 @@ function describeWay({ url, listensAt, notes }: RunningServer, door: Door, publi
   return [
     `The dashboard listens at ${door.path}.`,
     'Only you can connect there. Run this on your own computer, with the name by which you log in to this machine:',
-    `  ssh -N -L ${new URL(url).port}:${shellWord(door.path)} ${shellWord(`${nameOfUser()}@${hostname()}`)}`,
+    `  ssh -N -L ${new URL(url).port}:${shellWord(door.path)} ${shellWord(`${userName('me')}@${hostname()}`)}`,
     'Then open there:',
     `  ${url}`,
     'For a browser on this machine: npx folder-runner web --port 8787',
     ...notes,
   ];
-}
-
-/** Some containers have no name for it. */
-function nameOfUser(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'me';
-  }
 }
 
 function readPort(text: string): number {

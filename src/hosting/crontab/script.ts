@@ -1,10 +1,10 @@
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, statSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
 import { replaceFile } from '../../system/base/plain-file.ts';
 import { readIfThere } from '../../system/base/values.ts';
 import { findOwnNode, isExecutable } from '../../system/process/programs.ts';
+import { findAccount } from '../../system/process/user.ts';
 import { variableAtBlock } from './block.ts';
 import { readLineOf } from './lines.ts';
 import { crontabWord, SCRIPT_NAMES } from './own-line.ts';
@@ -24,7 +24,7 @@ export function placeScript(root: string, env: NodeJS.ProcessEnv, crontab: Buffe
   const home = homeOf(env);
   if (!isUsable(home)) return scriptAt(join(root, IN_ROOT));
   // Cron knows a home by the user's entry alone, and a crontab may set another one.
-  const isOfCron = home === homeOfEntry() && variableAtBlock(crontab, root, 'HOME') === undefined;
+  const isOfCron = home === findAccount()?.HOME && variableAtBlock(crontab, root, 'HOME') === undefined;
   const path = join(home, IN_HOME);
   return isOfCron ? { path, written: `~/${IN_HOME}` } : scriptAt(path);
 }
@@ -34,16 +34,7 @@ function scriptAt(path: string): CronScript {
 }
 
 function homeOf({ HOME }: NodeJS.ProcessEnv): string {
-  return HOME !== undefined && isAbsolute(HOME) ? HOME : (homeOfEntry() ?? '/');
-}
-
-/** A container's user may have no entry; null then. */
-function homeOfEntry(): string | null {
-  try {
-    return userInfo().homedir;
-  } catch {
-    return null;
-  }
+  return HOME !== undefined && isAbsolute(HOME) ? HOME : (findAccount()?.HOME ?? '/');
 }
 
 /** `/var/www` is the home of a web server's user, who can make no file there. */

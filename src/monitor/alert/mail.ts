@@ -1,9 +1,10 @@
-import { hostname, userInfo } from 'node:os';
+import { hostname } from 'node:os';
 import nodemailer from 'nodemailer';
 import { type ChannelSettings, isAddress, isLocalHost } from '../../settings/channels.ts';
 import { errorCode } from '../../system/base/errors.ts';
 import { firstLine } from '../../system/base/text.ts';
 import { findSendmail, isExecutable } from '../../system/process/programs.ts';
+import { userName } from '../../system/process/user.ts';
 import { NO_SENDMAIL, type Outgoing } from './forms.ts';
 import { putIntoWords, writeHtml, writePlain } from './message.ts';
 import {
@@ -85,7 +86,7 @@ function defaultSender(smtp: string | undefined): string {
   const user = decode(url?.username ?? '');
   if (isAddress(user)) return user;
   const host = hostname();
-  return `${user || userName()}@${host.includes('.') || url === null ? host : url.hostname}`;
+  return `${user || userName('runner')}@${host.includes('.') || url === null ? host : url.hostname}`;
 }
 
 function decode(text: string): string {
@@ -93,15 +94,6 @@ function decode(text: string): string {
     return decodeURIComponent(text);
   } catch {
     return text;
-  }
-}
-
-/** A process may have a number that no user has. */
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return 'runner';
   }
 }
 

@@ -1,6 +1,6 @@
 import { accessSync, constants, readdirSync } from 'node:fs';
-import { userInfo } from 'node:os';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { findAccount } from './user.ts';
 
 /** The first program of this name in the folders of a PATH. */
 export function findProgram(name: string, path: string): string | null {
@@ -92,31 +92,4 @@ function accountVariables(caller: NodeJS.ProcessEnv): Record<string, string> {
     return value === undefined ? [] : [[name, value]];
   });
   return Object.fromEntries(named);
-}
-
-interface Account extends Record<string, string> {
-  readonly HOME: string;
-  readonly USER: string;
-  readonly LOGNAME: string;
-}
-
-let known: { readonly uid: number | undefined; readonly account: Account | null } | null = null;
-
-/**
- * Asks the system once: on some hosts a directory on the network answers. Root may become another user before it runs
- * anything.
- */
-function findAccount(): Account | null {
-  const uid = process.geteuid?.();
-  if (known === null || known.uid !== uid) known = { uid, account: askForAccount() };
-  return known.account;
-}
-
-function askForAccount(): Account | null {
-  try {
-    const { homedir, username } = userInfo();
-    return { HOME: homedir === '' ? '/' : homedir, USER: username, LOGNAME: username };
-  } catch {
-    return null;
-  }
 }
