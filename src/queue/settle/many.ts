@@ -85,7 +85,8 @@ export async function selectStep(session: StoreSession, selection: JobSelection,
 }
 
 /** Looks for the text; `ids` is null if there is none to look for. */
-async function findSelected(session: StoreSession, { search, ...selection }: JobSelection, at: number, limit: number) {
+async function findSelected(session: StoreSession, selection: JobSelection, at: number, limit: number) {
+  const { search } = selection;
   if (search === undefined) return { ids: null, next: null };
   if (search === '') throw invalid('The text to search for', 'some text', search, 'search');
   const filter = readSelection(selection, at, limit);
@@ -94,7 +95,7 @@ async function findSelected(session: StoreSession, { search, ...selection }: Job
   return { ids, next: last };
 }
 
-function readSelection({ search: _, ...selection }: JobSelection, at: number, limit: number) {
+function readSelection(selection: JobSelection, at: number, limit: number) {
   return { ...readFilter(selection, at), order: 'oldest', limit, at } satisfies JobFilter;
 }
 
@@ -126,28 +127,22 @@ export async function changeMany(
   const changed: ChangedOfMany[] = [];
   for (let start = 0; start < ids.length; start += AT_ONCE) {
     const some = ids.slice(start, start + AT_ONCE);
-    const areDone = await isDone(() => apply(some));
-    for (const id of some) changed.push(areDone ? { id, ok: true, reason: null } : await changeOne(id, apply));
+    const isWhole = (await refusalOf(() => apply(some))) === null;
+    for (const id of some) {
+      const reason = isWhole ? null : await refusalOf(() => apply([id]));
+      changed.push({ id, ok: reason === null, reason });
+    }
   }
   return changed;
 }
 
-async function isDone(work: () => Promise<unknown>): Promise<boolean> {
+/** Why the queue refuses to do this; null: it was done. */
+async function refusalOf(work: () => Promise<unknown>): Promise<string | null> {
   try {
     await work();
-    return true;
+    return null;
   } catch (error) {
     if (!(error instanceof QueueError) || error.code === 'invalid') throw error;
-    return false;
-  }
-}
-
-async function changeOne(id: number, apply: (jobs: readonly JobRef[]) => Promise<unknown>): Promise<ChangedOfMany> {
-  try {
-    await apply([id]);
-    return { id, ok: true, reason: null };
-  } catch (error) {
-    if (!(error instanceof QueueError) || error.code === 'invalid') throw error;
-    return { id, ok: false, reason: error.message };
+    return error.message;
   }
 }
