@@ -1,11 +1,10 @@
 import type { ExpiredClaim } from '../../store/statements/job-rows.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
-import { printableLine } from '../../system/base/text.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
 import { policyOfJob } from '../settle/own-retry.ts';
 import { decideRetry, LEASE_GRACE_MS, type PolicyOfName } from '../settle/retry-policy.ts';
-import { endForOthers } from '../settle/settle.ts';
+import { endForOthers, findStop } from '../settle/settle.ts';
 import { toTransition } from '../settle/transition.ts';
 import { releaseClaims } from './claim.ts';
 
@@ -104,13 +103,12 @@ async function endExpired(
   if (job.state === 'claimed') return await releaseClaims(session, [{ id: job.id, token }], at);
   const policy = policyOfJob(job.retry, handlerPolicy(job.name));
   const run = workerId === null ? null : await session.runs.running(job.id);
-  const by = run === null ? null : await session.events.whoStops({ runId: run.id, jobId: job.id });
-  const outcome = by === null ? 'crashed' : 'stopped';
-  const reason = by === null ? detail : `stopped by ${printableLine(by)}; ${detail}`;
+  const stopped = run === null ? null : await findStop(session, { runId: run.id, jobId: job.id }, detail);
+  const outcome = stopped === null ? 'crashed' : 'stopped';
   const ended = { outcome, attempt: job.attempts, isRetryable: true, at } as const;
   const decided = toTransition(decideRetry(policy, ended));
   // A holder that is no worker of the runner may just have been slow, so the next claimer gets the job at once.
   const isAtOnce = decided.kind === 'retry' && workerId === null;
   const transition = isAtOnce ? { ...decided, runAt: at } : decided;
-  await endForOthers(session, { job, transition, at, reason }, outcome, { missedCap });
+  await endForOthers(session, { job, transition, at, reason: stopped ?? detail }, outcome, { missedCap });
 }

@@ -5,9 +5,10 @@ import type { FinishedRun } from '../../store/schema.ts';
 import type { JobHead } from '../../store/shared/job-columns.ts';
 import type { RunEnding, RunStart } from '../../store/shared/run-rows.ts';
 import type { HeldRow } from '../../store/statements/claims.ts';
+
 import type { JobChange } from '../../store/statements/jobs.ts';
 import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
-import type { ClaimRef, FinishedClaim, StartedRunRow } from '../../store/statements/runs.ts';
+import type { ClaimRef, FinishedClaim, RunRef, StartedRunRow } from '../../store/statements/runs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { FAILING, isFailure, type JobState, SUSPECT } from '../../store/words.ts';
 import { printableLine } from '../../system/base/text.ts';
@@ -149,7 +150,7 @@ async function settleEach(
       await keepLate(session, run, context);
       continue;
     }
-    const stopped = await findStop(session, run);
+    const stopped = await findUnheededStop(session, run);
     const end = stopped === null ? run.end : { ...run.end, outcome: 'stopped' as const, reason: stopped };
     ended.push({ ...endOf(job, { ...run, end }, context), ...(stopped !== null && { stopped }), ofRun: run });
   }
@@ -166,10 +167,19 @@ async function settleEach(
  * Why a run counts as stopped although its worker has not ended it: somebody asked for that before it failed, crashed or
  * was given back. Null: it does not.
  */
-async function findStop({ events }: StoreSession, { runId, claim, end }: RunToSettle): Promise<string | null> {
+async function findUnheededStop(session: StoreSession, { runId, claim, end }: RunToSettle): Promise<string | null> {
   if (runId === null || end.outcome === 'succeeded' || end.outcome === 'stopped') return null;
-  const by = await events.whoStops({ runId, jobId: claim.id });
-  return by === null ? null : `stopped by ${printableLine(by)}; ${end.reason ?? end.outcome}`;
+  return await findStop(session, { runId, jobId: claim.id }, end.reason ?? end.outcome);
+}
+
+/**
+ * The reason of a run whose end somebody has asked for: "stopped by ada; exit code 1". Null: nobody has.
+ *
+ * @param ended how it ended
+ */
+export async function findStop({ events }: StoreSession, run: RunRef, ended: string): Promise<string | null> {
+  const by = await events.whoStops(run);
+  return by === null ? null : `stopped by ${printableLine(by)}; ${ended}`;
 }
 
 /**
