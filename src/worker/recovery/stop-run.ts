@@ -3,6 +3,7 @@ import type { NumberedRun } from '../../store/statements/runs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { NoSuchName } from '../../system/base/errors.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
+import { holderOf } from './tier-lock.ts';
 
 /** Which run is to end. */
 interface MeantRun {
@@ -70,6 +71,5 @@ function describeForeign({ id, jobId, script }: NumberedRun): string {
 async function hasLostWorker({ workers }: Store, id: number): Promise<boolean> {
   const [worker] = await workers.byId([id]);
   if (worker === undefined) return false;
-  const { state, host, boot_id: bootId, pid, pid_start_ticks: startTicks } = worker;
-  return state !== 'running' || checkLiveness({ host, bootId, pid, startTicks }) === 'dead';
+  return worker.state !== 'running' || checkLiveness(holderOf(worker)) === 'dead';
 }

@@ -18,6 +18,7 @@ import { printableLine } from '../../../system/base/text.ts';
 import { checkLiveness, machineName } from '../../../system/process/identity.ts';
 import { reconcile } from '../../../worker/recovery/reconcile.ts';
 import { stopRun } from '../../../worker/recovery/stop-run.ts';
+import { holderOf } from '../../../worker/recovery/tier-lock.ts';
 import type { LiveSite } from '../../site.ts';
 import { answer, idSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
@@ -168,10 +169,7 @@ async function refuseWhileBusy(site: LiveSite, tier: string): Promise<void> {
     const here = store === null || store.fleet === null ? undefined : machineName();
     return (await store?.workers.running(tier, here)) ?? [];
   });
-  const busy = workers.find(
-    ({ host, boot_id: bootId, pid, pid_start_ticks: startTicks }) =>
-      checkLiveness({ host, bootId, pid, startTicks }) !== 'dead',
-  );
+  const busy = workers.find((worker) => checkLiveness(holderOf(worker)) !== 'dead');
   if (busy === undefined) return;
   const since = new Date(busy.started_at).toISOString();
   throw new HTTPException(409, {
