@@ -48,8 +48,10 @@ export function concludeEnd(facts: EndFacts, cause: string | null): Pick<RunEnd,
   if (termination.cause === 'timeout') return { outcome: 'timed-out', reason: describeTimeout(facts) };
   if (termination.cause === 'stop')
     return failed(`stopped because the runner was stopped (Ctrl-C or kill), ${describeTermination(facts)}`);
-  if (termination.cause === 'asked' && !hasEndedItself(facts))
-    return { outcome: 'stopped', reason: describeStop(termination.stoppedBy, facts) };
+  if (termination.stoppedBy !== null && !hasEndedItself(facts)) {
+    const stopped = describeStoppedBy(termination.stoppedBy, facts.durationMs);
+    return { outcome: 'stopped', reason: `${stopped}, ${describeTermination(facts)}` };
+  }
   const excess = termination.cause === 'memory' ? (memory?.excess() ?? null) : null;
   if (excess !== null) return failed(describeMemory(excess, facts));
   if (startFailure !== null) return { outcome: 'not-started', reason: startFailure };
@@ -67,15 +69,10 @@ function hasEndedItself({ termination, exit, result }: EndFacts): boolean {
   return result !== null && !termination.killed && exit?.signal === 'SIGTERM';
 }
 
-/** "stopped by ada after 12s, ended with SIGTERM" */
-function describeStop(by: string | null, facts: EndFacts): string {
-  return `${describeStoppedBy(by, facts.durationMs)}, ${describeTermination(facts)}`;
-}
-
 /** "stopped by ada after 12s" */
-export function describeStoppedBy(by: string | null, durationMs: number | null): string {
+export function describeStoppedBy(by: string, durationMs: number | null): string {
   const after = durationMs === null ? '' : ` after ${duration(durationMs)}`;
-  return `stopped by ${by === null ? 'somebody' : printableLine(by)}${after}`;
+  return `stopped by ${printableLine(by)}${after}`;
 }
 
 /** A handler whose process lives on has ended well if it says so, and nothing else has ended it. */

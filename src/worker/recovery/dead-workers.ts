@@ -259,12 +259,12 @@ export async function endLostRun(request: LostRunRequest): Promise<RunEnd | null
   const liveness = identity === null ? 'dead' : checkLiveness(identity);
   // A process of another host can only be waited for, and so can one that only the log assigns to the run.
   const isTerminated = identity !== null && liveness === 'alive' && isOfLost(request, identity);
-  const isStopped = isTerminated && (request.stoppedBy ?? null) !== null;
-  if (liveness !== 'dead' && !isStopped && !isOverdue(request, identity)) return null;
+  const stoppedBy = isTerminated ? (request.stoppedBy ?? null) : null;
+  if (liveness !== 'dead' && stoppedBy === null && !isOverdue(request, identity)) return null;
   if (isTerminated) await terminate(identity, request.graceMs);
   const files = runFilesOf(request.state, request.key);
   const output = await keepLostOutput(files.output, request);
-  if (isStopped) return endStopped(request, output);
+  if (stoppedBy !== null) return endStopped(request, stoppedBy, output);
   if (isTerminated) return endOverdue(request, output);
   const result = readProbeResult(files.result, request.masker);
   const end = result === null ? endCrashed(request, output) : endBySelf(request, result, output);
@@ -343,8 +343,8 @@ function endOverdue(request: LostRunRequest, output: KeptOutput): RunEnd {
   return endTerminated(request, output, { outcome: 'timed-out', reason: describeOverdue(request.runner) });
 }
 
-function endStopped(request: LostRunRequest, output: KeptOutput): RunEnd {
-  const { stoppedBy = null, startedAt, now, runner } = request;
+function endStopped(request: LostRunRequest, stoppedBy: string, output: KeptOutput): RunEnd {
+  const { startedAt, now, runner } = request;
   const told = describeStoppedBy(stoppedBy, elapsedMs(startedAt, now));
   const reason = `${told}; its runner (${runner}) had died before`;
   return endTerminated(request, output, { outcome: 'stopped', reason });
