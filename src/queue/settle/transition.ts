@@ -32,18 +32,13 @@ export type Transition = {
       readonly next?: PlannedTime | null;
     }
   | {
-      readonly kind: 'fail';
-      /** True: it has no tries left, but nobody has decided that it fails for good. */
-      readonly isSpent?: boolean;
-    }
-  | {
       readonly kind: 'requeue';
       /** Whether the last claim does not count as a try. */
       readonly forgetTry: boolean;
     }
   | {
-      readonly kind: 'cancel';
-      /** True: only its try was stopped, or has crashed. */
+      readonly kind: 'fail' | 'cancel';
+      /** True: only its last try has failed, crashed or was stopped; nobody has decided about the job itself. */
       readonly isSpent?: boolean;
     }
   | { readonly kind: 'finish' | 'bury' | 'kick' }
