@@ -113,15 +113,17 @@ function expectFiring(tier: string, last: PreviousCall | null, { clocks, crontab
   // expect calls from now on.
   const known = Math.max(last?.atMs ?? 0, crontab.changedAtMs ?? 0);
   const fromMs = known === 0 ? nowMs : Math.min(known, nowMs);
-  const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, { fromMs, nowMs }) ?? []);
-  const first = firings.toSorted((one, other) => one.atMs - other.atMs)[0];
-  if (first === undefined) return nothingExpected;
+  const first = firstCall(clocks, tier, last, { fromMs, nowMs });
+  if (first === null) return nothingExpected;
   const { atMs, clock } = first;
   const latestMs = Math.max(atMs, clock.nextByMachine(fromMs) ?? atMs);
   return {
     expected: { atMs, isOverdue: nowMs > latestMs + toleranceOf(clock, atMs) },
     callAfter: (timeMs) => firstFiring(clocks, timeMs),
-    passAfter: (timeMs) => firstPass(clocks, tier, timeMs),
+    passAfter: (timeMs) => {
+      const passThen = { atMs: timeMs, isDue: false };
+      return firstCall(clocks, tier, passThen, { fromMs: timeMs, nowMs: timeMs })?.atMs ?? null;
+    },
   };
 }
 
@@ -137,11 +139,10 @@ function firstFiring(clocks: readonly Clock[], timeMs: number): number | null {
   return firings.length === 0 ? null : Math.min(...firings);
 }
 
-/** The first firing after a time that makes a pass, if the pass before it was then. */
-function firstPass(clocks: readonly Clock[], tier: string, timeMs: number): number | null {
-  const last = { atMs: timeMs, isDue: false };
-  const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, { fromMs: timeMs, nowMs: timeMs }) ?? []);
-  return firings.length === 0 ? null : Math.min(...firings.map(({ atMs }) => atMs));
+/** The first firing that makes a pass after the last one, and its clock; null: none. */
+function firstCall(clocks: readonly Clock[], tier: string, last: PreviousCall | null, since: Since) {
+  const firings = clocks.flatMap((clock) => firingOf(clock, tier, last, since) ?? []);
+  return firings.toSorted((one, other) => one.atMs - other.atMs)[0] ?? null;
 }
 
 /** `runner due` runs a tier at its first call in a period. A tier that was never called begins with its next period. */
