@@ -48,6 +48,11 @@ export function hasOwnTimes({ options, refusals }: Pick<Script, 'options' | 'ref
   return refusals.length === 0 && (options.schedule !== undefined || options.reboot === true);
 }
 
+/** Whether each pass of its tier runs it. */
+export function isOfEachPass(script: Pick<Script, 'options' | 'refusals'>): boolean {
+  return script.refusals.length === 0 && !hasOwnTimes(script);
+}
+
 /**
  * When its file was put there or last changed, in epoch milliseconds; null: it cannot be read. The time of its content
  * does not suffice: a file that was moved here, or made executable, is new as a script.

@@ -21,8 +21,7 @@ import { pauseRecord } from './pauses.ts';
 import { type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
 import { noRises, type Rises, readRises, readUsual, risesRecord } from './runs/script.ts';
 import {
-  findHolders,
-  readTierState,
+  readTierStates,
   selectWaiting,
   selectWorkersAtWork,
   type TierHolder,
@@ -116,10 +115,10 @@ export const statusRecord = record('Status', {
   spooledRuns: shown.integer,
   /** Logs that could not be read, by the names of their files. */
   quarantinedLogs: shown.list(field.text),
-  /** One sentence each. */
   risen: shown
     .list(field.one(risenRecord))
     .about('Scripts that are slower or need more memory than usual, the most slowed down first'),
+  /** One sentence each. */
   differences: shown.list(field.text).about('Scripts that differ between machines'),
 });
 
@@ -159,13 +158,10 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   const log = await site.view();
   const { db } = log;
   const { discovery, disabled, settings } = await site.jobs();
-  const states = site.states();
+  const folders = site.states();
   const rises = await readRises(store, nowMs);
-  const tiers = tierNames(root);
-  const holders = await findHolders(site, tiers);
-  const tierStates: TierState[] = [];
-  for (const tier of tiers) tierStates.push(await readTierState(site, tier, holders));
-  const waiters = states.flatMap((each) => listWaiters(each, nowMs));
+  const { states: tiers, holders } = await readTierStates(site, tierNames(root));
+  const waiters = folders.flatMap((each) => listWaiters(each, nowMs));
   return {
     atMs: nowMs,
     site: settings.siteName ?? `${basename(root)} on ${machineName()}`,
@@ -176,11 +172,11 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
     pauses: await site.pauses(),
     disabled: disabled.map(({ name }) => name),
     queue: await readQueueStatus(db, { handlers: handlerNames(discovery), nowMs, waiting: waiters }),
-    tiers: tierStates.toSorted(byPeriod),
-    scheduled: await readNextTimes(site, discovery.tiers, tierStates),
+    tiers: tiers.toSorted(byPeriod),
+    scheduled: await readNextTimes(site, discovery.tiers, tiers),
     isLogUnread: site.problem !== null,
-    spooledRuns: await countSpooledRuns(states),
-    quarantinedLogs: states.flatMap(({ path }) => listQuarantined(path)),
+    spooledRuns: await countSpooledRuns(folders),
+    quarantinedLogs: folders.flatMap(({ path }) => listQuarantined(path)),
     risen: [...rises].map(([script, risen]) => ({ script, ...risen })),
     differences: await readDifferences(db, nowMs),
   };

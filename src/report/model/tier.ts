@@ -98,6 +98,13 @@ async function readTierCalls({ view, crontab, nowMs }: Omit<SiteOfTiers, 'pauses
   return { lastCall, calls: await expectByCrontab(tier, last, await crontab(), nowMs) };
 }
 
+/** How tiers stand, in their order, and who holds them. */
+export async function readTierStates(site: SiteOfTiers & Pick<Site, 'states'>, tiers: readonly string[]) {
+  const holders = await findHolders(site, tiers);
+  const states = await Array.fromAsync(tiers, (tier) => readTierState(site, tier, holders));
+  return { states, holders };
+}
+
 /** @param holders as `findHolders` gives them */
 export async function readTierState(
   site: SiteOfTiers,

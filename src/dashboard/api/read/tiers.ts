@@ -2,7 +2,7 @@ import type { Discovery } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
 import { waiterRecord } from '../../../report/model/status.ts';
-import { findHolders, readTierState, tierStateRecord } from '../../../report/model/tier.ts';
+import { readTierStates, type TierState, tierStateRecord } from '../../../report/model/tier.ts';
 import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
 import { noSuchTier } from '../../../report/names.ts';
 import { field, quoting, record, shown } from '../../../system/base/record.ts';
@@ -89,10 +89,10 @@ export const tierViews = [tiersView, tierView, workersView];
 
 async function readTiers(site: Site, tiers: Discovery['tiers']) {
   const names = tiers.map(({ name }) => name);
-  const holders = await findHolders(site, names);
+  const { states } = await readTierStates(site, names);
   const pauses = await site.pauses();
-  return await Array.fromAsync(tiers, async ({ name, scripts }) => ({
-    ...(await readTierState(site, name, holders)),
+  return tiers.map(({ scripts }, index) => ({
+    ...(states[index] as TierState),
     scripts: scripts.map((script) => withPause(script, pauses)),
   }));
 }

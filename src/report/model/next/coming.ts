@@ -1,4 +1,4 @@
-import { hasOwnTimes, type Tier } from '../../../discovery/script.ts';
+import { isOfEachPass, type Tier } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { findPause, WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
@@ -85,8 +85,7 @@ export function findPasses(ahead: Ahead): Found {
     const state = ahead.states.find((each) => each.tier === tier.name);
     return state === undefined ? [] : [{ ...tier, state }];
   });
-  const isAtWork = ({ scripts }: Tier): boolean =>
-    scripts.some((script) => script.refusals.length === 0 && !hasOwnTimes(script));
+  const isAtWork = ({ scripts }: Tier): boolean => scripts.some(isOfEachPass);
   const open = ({ state }: (typeof tiers)[number]) => passesOf(ahead, state);
   const { timesOf, completeMs } = listInOrder(tiers.filter(isAtWork), ahead.untilMs, open);
   const found = tiers.map((tier) => ({
@@ -234,11 +233,15 @@ async function hasWorker(site: Site): Promise<boolean> {
 
 type Named = Pick<Coming, 'kind' | 'name' | 'reason'> & Partial<Pick<Coming, 'job' | 'rule'>>;
 
+/** The name of its runs, or of its tier. */
+export function subjectOf({ kind, name }: Pick<Coming, 'kind' | 'name'>): string {
+  return kind === 'job' ? `${WHOLE_QUEUE}/${name}` : name;
+}
+
 function filled(ahead: Ahead, item: Named, atMs: number): Coming {
-  const name = item.kind === 'job' ? `${WHOLE_QUEUE}/${item.name}` : item.name;
   return {
     ...{ job: null, rule: null, dueMs: null, ...item },
-    ...{ atMs, lastMs: atMs, count: 1, isPaused: isPaused(ahead, name, Math.max(atMs, ahead.site.nowMs)) },
+    ...{ atMs, lastMs: atMs, count: 1, isPaused: isPaused(ahead, subjectOf(item), Math.max(atMs, ahead.site.nowMs)) },
   };
 }
 

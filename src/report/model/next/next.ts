@@ -1,16 +1,15 @@
 import { handlerNames } from '../../../discovery/discover.ts';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
-import { hasOwnTimes, type Script, type Tier } from '../../../discovery/script.ts';
+import { hasOwnTimes, isOfEachPass, type Script, type Tier } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import { record, shown, type Values } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { noSuchTier } from '../../names.ts';
 import { pauseRecord } from '../pauses.ts';
-import { readUsual } from '../runs/script.ts';
-import { findHolders, readTierState, type TierState } from '../tier.ts';
+import { noRises, readRises, readUsual } from '../runs/script.ts';
+import { readTierStates } from '../tier.ts';
 import {
-  type Ahead,
   type Coming,
   findJobs,
   findOpenScripts,
@@ -18,6 +17,7 @@ import {
   findScheduled,
   itemRecord,
   lateRecord,
+  subjectOf,
 } from './coming.ts';
 
 /** The scripts that each pass of a tier runs. */
@@ -77,7 +77,13 @@ export async function readNext(site: Site, { untilMs, tier, limit }: NextQuery):
   const isWanted = (name: string): boolean => tier === undefined || tier === name;
   const tiers = discovery.tiers.filter(({ name }) => isWanted(name));
   if (tier !== undefined && tier !== WHOLE_QUEUE && tiers.length === 0) throw noSuchTier(tier, tierNames(site.root));
-  const ahead = { site, untilMs, tiers, pauses: await site.pauses(), ...(await readStates(site)) };
+  const ahead = {
+    site,
+    untilMs,
+    tiers,
+    pauses: await site.pauses(),
+    ...(await readTierStates(site, tierNames(site.root))),
+  };
   const found = [
     findPasses(ahead),
     await findScheduled(ahead),
@@ -116,15 +122,7 @@ function namesOf(scripts: readonly Pick<Script, 'name'>[]): string[] {
 }
 
 function inEachPass(scripts: readonly Script[]): string[] {
-  return namesOf(scripts.filter((script) => script.refusals.length === 0 && !hasOwnTimes(script)));
-}
-
-async function readStates(site: Site): Promise<Pick<Ahead, 'states' | 'holders'>> {
-  const tiers = tierNames(site.root);
-  const holders = await findHolders(site, tiers);
-  const states: TierState[] = [];
-  for (const tier of tiers) states.push(await readTierState(site, tier, holders));
-  return { states, holders };
+  return namesOf(scripts.filter(isOfEachPass));
 }
 
 /** Usual durations in milliseconds, by the names of items. */
@@ -133,8 +131,9 @@ type Usual = ReadonlyMap<string, number>;
 async function readAllUsual(site: Site, items: readonly Coming[], tiers: readonly Tier[]): Promise<Usual> {
   const { settings } = await site.jobs();
   const usual = new Map<string, number>();
+  const rises = await readRises(site.store, site.nowMs);
   const read = async (script: string): Promise<number | null> => {
-    const { durationMs } = await readUsual(site.store, script, site.nowMs);
+    const { durationMs } = await readUsual(site.store, script, site.nowMs, rises.get(script) ?? noRises);
     if (durationMs !== null) usual.set(script, durationMs);
     return durationMs;
   };
@@ -153,14 +152,9 @@ async function readAllUsual(site: Site, items: readonly Coming[], tiers: readonl
   return usual;
 }
 
-/** The name of its runs, or of its tier. */
-function subjectOf({ kind, name }: Coming): string {
-  return kind === 'job' ? `${WHOLE_QUEUE}/${name}` : name;
-}
-
 /** Several jobs take as long as one after the other. */
 function withUsual({ lastMs, ...item }: Coming, usual: Usual): Next['items'][number] {
-  const eachMs = usual.get(subjectOf({ lastMs, ...item })) ?? null;
+  const eachMs = usual.get(subjectOf(item)) ?? null;
   if (eachMs === null) return { ...item, usualMs: null, endMs: null };
   const usualMs = eachMs * item.count;
   return { ...item, usualMs, endMs: Math.round(Math.max(item.atMs + usualMs, lastMs + eachMs)) };
