@@ -78,7 +78,7 @@ export class ViewReader {
 
   async #readScripts(log: Site): Promise<Content> {
     const { status, problem } = await readStatusOf(log);
-    const window = { sinceMs: log.nowMs - DAY_MS, untilMs: Number.MAX_SAFE_INTEGER };
+    const window = { sinceMs: log.nowMs - DAY_MS, untilMs: log.nowMs + 1 };
     const overview = await readOverview(log, window);
     const scripts = overview.scripts.toSorted((one, other) => Number(isFailing(other)) - Number(isFailing(one)));
     return listOf((screen) => {

@@ -126,7 +126,8 @@ test('a script is slower since its first slow run, until a success comes nearer 
   ]);
   expect(await rises(at, 'hourly/b')).toEqual([]);
   expect(await rises(at - 1, 'hourly/a')).toEqual([{ ...slower, value: 33_000, ...unchanged }]);
-  // What has been so for a month is usual by then.
+  // What has been so for a month is usual by then, and much more so at the end of all time.
+  expect(await rises(Number.MAX_SAFE_INTEGER)).toEqual([]);
   expect(await rises(START + 35 * HOUR_MS + 30 * DAY_MS, 'hourly/a')).toEqual([{ ...heavier, ...unchanged }]);
   await add({ duration_us: 12_000_000, content_hash: old });
   expect(await rises(at)).toEqual([]);
