@@ -13,7 +13,7 @@ import { bootOf, machineName } from '../system/process/identity.ts';
 const SEEN_WITHIN_MS = 7 * 86_400_000;
 
 /** The copies that machines have which were seen lately. */
-export const recentCopies = (nowMs: number) => ({ seenAfter: nowMs - SEEN_WITHIN_MS }) satisfies CopiesOf;
+const recentCopies = (nowMs: number) => ({ seenAfter: nowMs - SEEN_WITHIN_MS }) satisfies CopiesOf;
 
 /** Those that were seen lately. */
 export function recentMachines<M extends Pick<Machine, 'seenAt'>>(machines: readonly M[], nowMs: number): readonly M[] {
@@ -28,6 +28,11 @@ const isOther = ({ host }: { readonly host: string }): boolean => host !== machi
 /** The copies of scripts that the other machines of the fleet have. */
 export async function copiesElsewhere({ statements }: Fleet, nowMs: number): Promise<readonly HostCopy[]> {
   return (await machinesOf(statements).copies(recentCopies(nowMs))).filter(isOther);
+}
+
+/** Which scripts differ between the machines of a fleet, one sentence each; of a log that no others share, none. */
+export async function readDifferences(store: Fleet & Pick<Store, 'fleet'>, nowMs: number): Promise<readonly string[]> {
+  return store.fleet === null ? [] : compareCopies(await machinesOf(store.statements).copies(recentCopies(nowMs)));
 }
 
 /** The names of the other machines of the fleet. */

@@ -1,5 +1,5 @@
 import { critical, type Found, note, ok, warning } from '../../monitor/finding.ts';
-import { compareCopies, findSharedNames, recentCopies, recentMachines } from '../../monitor/machines.ts';
+import { findSharedNames, readDifferences, recentMachines } from '../../monitor/machines.ts';
 import { openExistingStore } from '../../store/open.ts';
 import type { DatabaseFacts } from '../../store/server/examine.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
@@ -20,7 +20,7 @@ export const checkMachines: HostCheck = {
       const at = now();
       const machines = recentMachines(await machinesOf(store.statements).list(), at);
       const boots = await machinesOf(store.statements).boots(at - NAMED_WITHIN_MS);
-      const differences = compareCopies(await machinesOf(store.statements).copies(recentCopies(at)));
+      const differences = await readDifferences(store, at);
       return [
         ok(`this is ${machineName()}; ${describeMachines(machines)}`),
         ...findSharedNames(boots).map(describeSharedName),

@@ -2,7 +2,7 @@ import { discoverScripts } from '../../discovery/discover.ts';
 import { findDisabled } from '../../discovery/not-run.ts';
 import { type Discovery, hasOwnTimes } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
-import { compareCopies, recentCopies } from '../../monitor/machines.ts';
+import { readDifferences } from '../../monitor/machines.ts';
 import { discoveryToJson, formatJson } from '../../report/json.ts';
 import { type NextTime, readNextTimes } from '../../report/model/next/next-times.ts';
 import { readStatus, statusRecord, withFigures } from '../../report/model/status.ts';
@@ -13,7 +13,6 @@ import { renderStatus } from '../../report/terminal/status.ts';
 import { withFarPasses } from '../../report/text/next-time.ts';
 import { whyRecord } from '../../report/why/explain.ts';
 import { readWhy } from '../../report/why/why.ts';
-import { machinesOf } from '../../store/statements/registers.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { noteSpooled, print, rootOf, withLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
@@ -50,12 +49,6 @@ async function describeWhy(context: CommandContext, site: Site, { script: word, 
   return json ? formatJson(whyRecord.toJson(why)) : renderWhy(why, screen);
 }
 
-/** Which scripts machines that share the log do not have alike. */
-async function readDifferences({ store, nowMs }: Site): Promise<readonly string[]> {
-  if (store === null || store.fleet === null) return [];
-  return compareCopies(await machinesOf(store.statements).copies(recentCopies(nowMs)));
-}
-
 async function readTimes({ tiers }: Discovery, site: Site): Promise<readonly NextTime[]> {
   if (!tiers.some(({ scripts }) => scripts.some(hasOwnTimes))) return [];
   return await readNextTimes(site, tiers);
@@ -67,7 +60,7 @@ export async function list(context: CommandContext, options: Given<'list'>): Pro
   const found = await discoverScripts(root);
   const { pauses, differences, times } = await withLogIfAny(context, options.root, async (site) => ({
     pauses: await site.pauses(),
-    differences: await readDifferences(site),
+    differences: site.store === null ? [] : await readDifferences(site.store, site.nowMs),
     times: await readTimes(found, site),
   }));
   const screen = createScreen(context);

@@ -6,7 +6,7 @@ import { tierNames } from '../../discovery/jobs-folder.ts';
 import { withoutParameters } from '../../discovery/script.ts';
 import type { LogView, Site } from '../../discovery/site.ts';
 import { foresee } from '../../monitor/alert/incidents.ts';
-import { compareCopies, recentCopies } from '../../monitor/machines.ts';
+import { readDifferences } from '../../monitor/machines.ts';
 import { listWaiters, type Waiter } from '../../queue/claim/waiters.ts';
 import type { ActivityLog, IncidentRow } from '../../store/schema.ts';
 import { hasSpool, listSpoolFiles } from '../../store/spool/files.ts';
@@ -178,7 +178,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
     spooledRuns: await countSpooledRuns(folders),
     quarantinedLogs: folders.flatMap(({ path }) => listQuarantined(path)),
     risen: [...rises].map(([script, risen]) => ({ script, ...risen })),
-    differences: await readDifferences(db, nowMs),
+    differences: store === null ? [] : await readDifferences(store, nowMs),
   };
 }
 
@@ -193,19 +193,6 @@ function listQuarantined(folder: string): string[] {
 }
 
 const isOpen = ({ recovered_at }: IncidentRow): boolean => recovered_at === null;
-
-async function readDifferences(db: LogView['db'], nowMs: number): Promise<readonly string[]> {
-  const { seenAfter } = recentCopies(nowMs);
-  const recent = db.selectFrom('machines').select('host').where('seen_at', '>', seenAfter);
-  const copies = await db
-    .selectFrom('copies')
-    .select(['host', 'name', 'tier', 'content_hash as contentHash', 'host_pattern as hostPattern'])
-    .where('host', 'in', recent)
-    .orderBy('name')
-    .orderBy('host')
-    .execute();
-  return compareCopies(copies);
-}
 
 function byPeriod(one: TierState, other: TierState): number {
   return (one.periodMs ?? Infinity) - (other.periodMs ?? Infinity);
