@@ -28,16 +28,20 @@ const figures = {
 /** How fast jobs of a name are added and processed. */
 const paceRecord = record('JobPace', { name: shown.text.about('Without parameters'), ...figures });
 
+/** The same of all names together. */
+export const totalPaceRecord = record('QueuePaceTotal', figures);
+
 /** Whether the workers keep up with the queue: `runner jobs --pace --json`. */
 export const queuePaceRecord = record('QueuePace', {
   since: shown.instant.about('The last hour, or less of it if it had more than 5,000 jobs'),
   until: shown.instant,
-  all: shown.one(record('QueuePaceTotal', figures)).about('All names that have a handler here, or are processed'),
+  all: shown.one(totalPaceRecord).about('All names that have a handler here, or are processed'),
   names: shown.list(field.one(paceRecord)),
 });
 
 export type QueuePace = Values<typeof queuePaceRecord>;
 export type JobPace = Values<typeof paceRecord>;
+export type TotalPace = Values<typeof totalPaceRecord>;
 
 /** Jobs that are due for less than that are about to be taken: a pass may come once a minute. */
 const FRESH_MS = MINUTE_MS;
@@ -101,6 +105,18 @@ export async function readQueuePace(site: Site): Promise<QueuePace> {
   const all = judgePace(addUp(processed), means);
   const isForNobody = all.due === 0 && names.some(({ verdict, due }) => verdict === 'no-handler' && due > 0);
   return { sinceMs, untilMs: nowMs, all: isForNobody ? { ...all, verdict: 'no-handler' } : all, names };
+}
+
+/**
+ * The pace of a queue whose workers do not keep up, for views that say nothing of one that is well.
+ *
+ * @param due number of jobs; without any, nothing is asked
+ * @returns null if they keep up, or all that is due has no handler: these views list such names
+ */
+export async function readStrain(site: Site, due: number): Promise<TotalPace | null> {
+  if (due === 0) return null;
+  const { all } = await readQueuePace(site);
+  return all.verdict === 'behind' || all.verdict === 'no-worker' ? all : null;
 }
 
 function byNeed(one: JobPace, other: JobPace): number {

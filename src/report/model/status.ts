@@ -17,6 +17,7 @@ import type { StateFolder } from '../../system/place/state-folder.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { graded, type Incident, incidentRecord, selectOpenIncidents } from './incidents.ts';
 import { nextTimeRecord, readNextTimes } from './next/next-times.ts';
+import { readStrain, type TotalPace, totalPaceRecord } from './pace.ts';
 import { pauseRecord } from './pauses.ts';
 import { type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
 import { noRises, type Rises, readRises, readUsual, risesRecord } from './runs/script.ts';
@@ -77,6 +78,7 @@ const queueRecord = record('QueueStatus', {
   idleWorkers: count,
   waiting: shown.list(field.one(waiterRecord)),
   withoutHandler: shown.list(field.one(unhandledRecord)),
+  pace: shown.one(totalPaceRecord).orNull.about('Of all names, as in `jobs/pace`; null: the workers keep up'),
 });
 
 export interface QueueStatus {
@@ -89,6 +91,11 @@ export interface QueueStatus {
   readonly idleWorkers: number;
   /** Other programs that wait for jobs. */
   readonly waiting: readonly Waiter[];
+}
+
+export interface PacedQueue extends QueueStatus {
+  /** Of all names; null: the workers keep up. */
+  readonly pace: TotalPace | null;
 }
 
 /** How things stand at one moment. */
@@ -127,7 +134,7 @@ interface UnjudgedStatus extends Omit<Values<typeof statusRecord>, 'queue' | key
   readonly running: readonly StatusRun[];
   readonly holders: readonly TierHolder[];
   readonly tiers: readonly TierState[];
-  readonly queue: QueueStatus;
+  readonly queue: PacedQueue;
 }
 
 export interface Status extends UnjudgedStatus, Judged {}
@@ -162,6 +169,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   const rises = await readRises(store, nowMs);
   const { states: tiers, holders } = await readTierStates(site, tierNames(root));
   const waiters = folders.flatMap((each) => listWaiters(each, nowMs));
+  const queue = await readQueueStatus(db, { handlers: handlerNames(discovery), nowMs, waiting: waiters });
   return {
     atMs: nowMs,
     site: settings.siteName ?? `${basename(root)} on ${machineName()}`,
@@ -171,7 +179,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
     waiting: await selectWaiting(db, holders),
     pauses: await site.pauses(),
     disabled: disabled.map(({ name }) => name),
-    queue: await readQueueStatus(db, { handlers: handlerNames(discovery), nowMs, waiting: waiters }),
+    queue: { ...queue, pace: await readStrain(site, queue.counts.ready) },
     tiers: tiers.toSorted(byPeriod),
     scheduled: await readNextTimes(site, discovery.tiers, tiers),
     isLogUnread: site.problem !== null,

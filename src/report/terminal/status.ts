@@ -3,6 +3,7 @@ import { guessPeriodName } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import {
   countOf,
+  describePace,
   describeRises,
   formatBytes,
   formatCount,
@@ -18,8 +19,8 @@ import type { RunningRun } from '../model/runs/run.ts';
 import {
   describeSpooled,
   isQueueQuiet,
+  type PacedQueue,
   type QueueCounts,
-  type QueueStatus,
   type Status,
   type StatusRun,
   type UnhandledName,
@@ -248,15 +249,16 @@ function renderNotes({ spooledRuns, quarantinedLogs, tiers, differences }: Statu
 const same = (text: string): string => text;
 
 /** How the queue stands; nothing where there is nothing to tell. */
-export function renderQueue(status: QueueStatus, screen: Screen): string[] {
+export function renderQueue(status: PacedQueue, screen: Screen): string[] {
   if (isQueueQuiet(status)) return [];
-  const { counts, workers, idleWorkers, waiting, withoutHandler } = status;
+  const { counts, workers, idleWorkers, waiting, withoutHandler, pace } = status;
   const { palette } = screen;
   const idle = idleWorkers === 0 ? '' : ` (${formatCount(idleWorkers)} idle)`;
   const work = workers === 0 ? 'no worker' : countOf(workers, 'worker') + idle;
   return [
     palette.bold('queue'),
     ...entry([...describeCounts(counts), work], screen, same),
+    ...(pace === null ? [] : entry([describePace(pace)], screen, palette.warning)),
     ...renderWaiters(waiting, screen),
     ...renderWithoutHandler(withoutHandler, screen),
   ];

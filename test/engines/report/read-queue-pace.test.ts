@@ -1,9 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import type { Site } from '../../../src/discovery/site.ts';
+import { readStrain } from '../../../src/report/model/pace.ts';
+import { describePace } from '../../../src/system/base/format.ts';
 import { HOUR, MINUTE, NOW } from '../../support/alerts.ts';
 import { callAt, cronEnv } from '../../support/command.ts';
 import { executable, makeTemporaryRoot } from '../../support/root.ts';
-import { type WrittenLog, writeLog } from '../../support/written-log.ts';
+import { openReadApi } from '../../support/web/dashboard.ts';
+import { siteOf, type WrittenLog, writeLog } from '../../support/written-log.ts';
 
 const SECOND = 1000;
 const script = executable('#!/bin/sh\n');
@@ -74,7 +78,14 @@ test('the pace of the queue: who keeps up, how many workers are needed, and what
   ]);
   expect(pace.all).toMatchObject({ added: 81, ended: 51, due: 30, oldestDue, verdict: 'behind', behindPerHour: 30 });
 
+  // A view that says nothing of a queue that is well has the same value and the same sentence.
+  const status = async (...args: string[]) => (await callAt(['status', ...args], { cwd: root, env }, NOW)).stdout;
+  expect(JSON.parse(await status('--json')).queue.pace).toEqual(pace.all);
+  expect(await openReadApi(root, () => NOW).ask('/api/status')).toMatchObject({ queue: { pace: pace.all } });
+  expect(await status()).toContain(`\n  ${describePace(pace.all)}\n`);
+
   const { stdout } = await call();
+  expect(stdout).toContain(`all names: ${describePace(pace.all)}`);
   const docs = readFileSync(new URL('../../../docs/queue.md', import.meta.url), 'utf8');
   expect(docs).toContain(`\`\`\`text\n${stdout}\`\`\`\n`);
 });
@@ -83,7 +94,15 @@ test('due jobs that nobody takes: without a handler, without a worker, or too ne
   const root = makeTemporaryRoot({ 'jobs/queue/mail.sh': script });
   const log = await writeLog(root);
   const env = { ...cronEnv(root), TZ: 'UTC' };
-  const read = async () => JSON.parse((await callAt(['jobs', '--pace', '--json'], { cwd: root, env }, NOW)).stdout);
+  const read = async () => {
+    const ask = async (...args: string[]) =>
+      JSON.parse((await callAt([...args, '--json'], { cwd: root, env }, NOW)).stdout);
+    const [pace, { queue }] = [await ask('jobs', '--pace'), await ask('status')];
+    // Names without a handler are listed there anyway.
+    const isStrained = ['behind', 'no-worker'].includes(pace.all.verdict);
+    expect(queue.pace).toEqual(isStrained ? pace.all : null);
+    return pace;
+  };
   addDue(log, 'mial', 2, NOW - HOUR);
   expect(await read()).toMatchObject({ all: { due: 0, oldestDue: null, verdict: 'no-handler' } });
   addDue(log, 'mail', 1, NOW - 30 * SECOND);
@@ -92,6 +111,14 @@ test('due jobs that nobody takes: without a handler, without a worker, or too ne
   expect(await read()).toMatchObject({ all: { due: 2, verdict: 'no-worker' }, names: [{ verdict: 'no-worker' }, {}] });
   await log.addPass('hourly', NOW - MINUTE);
   expect(await read()).toMatchObject({ all: { due: 2, verdict: 'behind' } });
+});
+
+test('the status of a root without due jobs asks nothing about their pace', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/mail.sh': script });
+  const log = await writeLog(root);
+  const site = { ...siteOf(log), jobs: () => Promise.reject(new Error('asked')) } as unknown as Site;
+  expect(await readStrain(site, 0)).toBeNull();
+  await expect(readStrain(site, 1)).rejects.toThrow('asked');
 });
 
 test('a queue in which nothing happens has no pace', async () => {

@@ -53,7 +53,7 @@ test('names without a handler come with the most jobs first, and not without end
   expect(status.withoutHandler).toHaveLength(15);
   expect(status.counts).toEqual({ ...none, ready: 19 });
   const screen = createScreen({ env: {}, stdout: {}, stderr: {}, now: () => now });
-  expect(renderQueue(status, screen)).toEqual([
+  expect(renderQueue({ ...status, pace: null }, screen)).toEqual([
     'queue',
     '  19 ready · no worker',
     '  evil: 3 jobs without a handler here',

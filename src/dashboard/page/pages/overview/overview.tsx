@@ -1,5 +1,12 @@
 import { useEffect } from 'preact/hooks';
-import { countOf, formatBytes, formatCount, formatDuration, formatRate } from '../../../../system/base/format.ts';
+import {
+  countOf,
+  describePace,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatRate,
+} from '../../../../system/base/format.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, Empty, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { FAILED, Icon, State } from '../../components/state.tsx';
@@ -270,7 +277,7 @@ const shownStates = ['failed', 'running', 'ready', 'delayed', 'paused'] as const
 /** How the queue stands, in one line. */
 function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
   const states = shownStates.filter((state) => (queue[state] ?? 0) > 0);
-  const { workers, idleWorkers, withoutHandler } = queue;
+  const { workers, idleWorkers, withoutHandler, pace } = queue;
   if (queue.ready === null) return <p class="card quiet">Not known without the log.</p>;
   const idle = idleWorkers ? ` (${idleWorkers} idle)` : '';
   return (
@@ -284,6 +291,11 @@ function QueueLine({ queue }: Pick<StatusAnswer, 'queue'>) {
         ))}
         <span class="quiet">{workers ? countOf(workers, 'worker') + idle : 'no worker now'}</span>
       </p>
+      {pace !== null && (
+        <p class="small">
+          <State state="warning" word={describePace(pace)} />
+        </p>
+      )}
       {withoutHandler.slice(0, 3).map(({ name, jobs, nearest }) => (
         <p key={name} class="small">
           <State state="warning" word={`${countOf(jobs, 'job')} without a handler`} /> <Name text={name} />
