@@ -1,6 +1,4 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
-import os from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeStaticReport } from '../../../src/dashboard/static/report.ts';
@@ -12,24 +10,18 @@ import { addSettledRun, DAY, HOUR, MINUTE, NOW } from '../../support/alerts.ts';
 import { callAt, commandPath, cronEnv, type Ended, pathWithoutCrontab } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { makeLoggedCall } from '../../support/run.ts';
+import { pretendLongUptime } from '../../support/uptime.ts';
 import { type Body, openReadApi, readReport } from '../../support/web/dashboard.ts';
 import { writeLog } from '../../support/written-log.ts';
 import { readPart } from '../cli/mail-server.ts';
 
-// Nothing is overdue right after a boot, and the machine of these tests may have been started a minute ago.
-const { uptime } = os;
-const setUptime = (ask: typeof uptime): void => {
-  os.uptime = ask;
-  syncBuiltinESMExports();
-};
+pretendLongUptime();
 const { PATH } = process.env;
 beforeAll(() => {
-  setUptime(() => DAY / 1000);
   // Within this process the API and the report would read the crontab of whoever runs the tests.
   process.env.PATH = pathWithoutCrontab;
 });
 afterAll(() => {
-  setUptime(uptime);
   process.env.PATH = PATH;
 });
 

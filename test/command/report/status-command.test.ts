@@ -173,8 +173,7 @@ test('without a readable log status still shows the tiers', async () => {
   expect(isLogUnread).toBe(true);
   expect(queue).toEqual({
     ...{ ready: null, delayed: null, running: null, paused: null, failed: null, workers: null },
-    ...{ idleWorkers: null, waiting: [] },
-    withoutHandler: [],
+    ...{ idleWorkers: null, waiting: [], withoutHandler: [], pace: null },
   });
 });
 

@@ -4,7 +4,10 @@ import { expect, test } from 'vitest';
 import { addSettledRun, HOUR, MINUTE, NOW } from '../../support/alerts.ts';
 import { callAt, commandPath, cronEnv, pathWithoutCrontab } from '../../support/command.ts';
 import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
+import { pretendLongUptime } from '../../support/uptime.ts';
 import { type WrittenLog, writeLog } from '../../support/written-log.ts';
+
+pretendLongUptime();
 
 const files = {
   ...{ 'jobs/hourly/a.sh': 'true\n', 'jobs/hourly/b.sh': 'true\n', 'jobs/hourly/c.sh': 'true\n' },

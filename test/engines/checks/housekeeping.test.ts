@@ -1,24 +1,16 @@
-import { syncBuiltinESMExports } from 'node:module';
-import os from 'node:os';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { withStore } from '../../../src/worker/invocation/with-store.ts';
 import { DAY, HOUR, MINUTE, NOW } from '../../support/alerts.ts';
 import { queryLog } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { makeLoggedCall } from '../../support/run.ts';
+import { pretendLongUptime } from '../../support/uptime.ts';
 import { writeLog } from '../../support/written-log.ts';
 
 const incidents = (root: string) =>
   queryLog(root, 'select code, subject, severity, occurrences, recovered_at is not null as "over" from incidents');
 
-// Nothing is overdue right after a boot, and the machine of these tests may have been started a minute ago.
-const { uptime } = os;
-const setUptime = (ask: typeof uptime): void => {
-  os.uptime = ask;
-  syncBuiltinESMExports();
-};
-beforeAll(() => setUptime(() => DAY / 1000));
-afterAll(() => setUptime(uptime));
+pretendLongUptime();
 
 /** What each invocation does, at this time of the clock. */
 async function invoke(root: string, at: number): Promise<void> {

@@ -151,6 +151,7 @@ describe('npx folder-runner status', () => {
         { name: 'mail/welcom', jobs: 2, nearest: 'mail/welcome' },
         { name: 'nobody', jobs: 1, nearest: null },
       ],
+      pace: null,
     });
     expect((await inRoot(root, 'status')).stdout).toMatch(/^.+\n\nNothing is running except externally claimed jobs/);
   });
