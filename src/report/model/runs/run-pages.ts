@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../../discovery/site.ts';
+import { escapeLike } from '../../../store/shared/sql/globs.ts';
 import { isFailure, type Outcome, outcomes } from '../../../store/words.ts';
 import { field, quoting, record } from '../../../system/base/record.ts';
 import { HOUR_MS } from '../../../system/base/values.ts';
@@ -127,7 +128,7 @@ const failures = sql.join(outcomes.filter(isFailure).map((outcome) => sql.lit(ou
 
 /** Errors are read of the runs alone that the index calls failed. */
 function isFound(text: string): RawBuilder<unknown> {
-  const pattern = `%${text.toLowerCase().replace(/[!%_]/g, '!$&')}%`;
+  const pattern = `%${escapeLike(text.toLowerCase())}%`;
   const has = (column: RawBuilder<unknown>) => sql`lower(${column}) like ${pattern} escape '!'`;
   const errors = sql.join([sql`error_message`, sql`error_name`, sql`reason`].map(has), sql` or `);
   const isNumber = /^\d{1,15}$/.test(text) ? sql`runs.id = ${Number(text)}` : sql`1 = 0`;

@@ -32,7 +32,7 @@ export function fitsByPatterns({ isIn, regExp }: GlobDialect, column: string, gl
 }
 
 /** Text as it stands, in a pattern of `like … escape '!'`. */
-function escapeLike(text: string): string {
+export function escapeLike(text: string): string {
   return text.replaceAll(/[!%_]/g, '!$&');
 }
 
