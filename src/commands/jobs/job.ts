@@ -11,7 +11,7 @@ import { describeJob } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { nearestName } from '../../system/base/suggest.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { printableName } from '../../system/base/values.ts';
+import { isRowNumber, printableName } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
 import { readQueueOptions, STDIN, typedKey, withQueue } from '../shared/queue.ts';
@@ -75,7 +75,7 @@ function tellRefused({ stderr, setExitCode }: CommandContext, refused: readonly 
 
 /** The numbers, in their order, and the word behind them, if there is one. */
 function readJobNumbers(words: readonly string[]): readonly [readonly [number, ...number[]], string | undefined] {
-  const end = words.findIndex((word) => !isJobNumber(word));
+  const end = words.findIndex((word) => !isRowNumber(word));
   const [id, ...others] = [...new Set((end === -1 ? words : words.slice(0, end)).map(Number))];
   const [verb, ...more] = end === -1 ? [] : words.slice(end);
   if (id === undefined) throw noNumber(words);
@@ -94,16 +94,12 @@ function readJobNumbers(words: readonly string[]): readonly [readonly [number, .
 }
 
 function noNumber([word = '', next = '']: readonly string[]): UsageError {
-  const verb = isJobNumber(next) ? nearestName(word, verbNames) : null;
+  const verb = isRowNumber(next) ? nearestName(word, verbNames) : null;
   const cure =
     verb === null ? '`npx folder-runner jobs` lists them.' : `did you mean \`npx folder-runner job ${next} ${verb}\`?`;
   return new UsageError(
     `npx folder-runner job needs the number of a job, found ${JSON.stringify(printableLine(word))}; ${cure}`,
   );
-}
-
-function isJobNumber(word: string): boolean {
-  return /^[1-9]\d{0,14}$/.test(word);
 }
 
 /** `runner job <id>`: everything about one job of the queue. */

@@ -10,7 +10,7 @@ import { loadSettings } from '../../settings/load.ts';
 import type { Store } from '../../store/store.ts';
 import { NoSuchName } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
-import { shellWord } from '../../system/base/values.ts';
+import { isRowNumber, shellWord } from '../../system/base/values.ts';
 import { userName } from '../../system/process/user.ts';
 import { reconcile } from '../../worker/recovery/reconcile.ts';
 import { stopRun } from '../../worker/recovery/stop-run.ts';
@@ -46,7 +46,7 @@ const BEGINNING_MS = 300;
 
 async function findOpenRun(context: CommandContext, site: Site, word: string): Promise<RunRecord> {
   const log = await site.view();
-  if (/^[1-9]\d{0,14}$/.test(word)) return await findRun(log, Number(word));
+  if (isRowNumber(word)) return await findRun(log, Number(word));
   const script = await findScript(site, word, context);
   const find = async () => (await selectRunning(log)).filter((run) => run.script === script);
   let runs = await find();

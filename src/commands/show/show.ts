@@ -12,6 +12,7 @@ import { createClock } from '../../report/text/clock.ts';
 import { parseOpenWindow } from '../../report/text/filters.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine, toPrintableLines } from '../../system/base/text.ts';
+import { isRowNumber } from '../../system/base/values.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { print, withLog } from '../shared/open.ts';
 import type { Given } from '../table.ts';
@@ -81,7 +82,7 @@ async function showText(context: CommandContext, { run, pieces, full, output }: 
 
 /** The number of a run; for a script or handler, that of its newest run. */
 async function findRunId(context: CommandContext, site: Site, word: string): Promise<number> {
-  if (/^[1-9]\d{0,14}$/.test(word)) return Number(word);
+  if (isRowNumber(word)) return Number(word);
   if (/^[\d-]/.test(word) && !word.includes('/')) throw noRunNumber(word);
   const script = await findScript(site, word, context);
   const newest = await selectNewestRun(await site.view(), script);

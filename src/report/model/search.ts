@@ -5,6 +5,7 @@ import type { StoreSession } from '../../store/store.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import { field, quoting, record, shown } from '../../system/base/record.ts';
+import { isRowNumber } from '../../system/base/values.ts';
 import { isPattern, readScriptNames } from '../names.ts';
 import { jobStateField } from './jobs.ts';
 import { outcomeField } from './runs/run.ts';
@@ -83,7 +84,7 @@ const noJobs: JobsFound = { jobs: [], isCut: false };
 /** By a number first, then by name, then by the text in their data. */
 async function findJobs(store: StoreSession, text: string, { limit, isLate, nowMs }: JobsAsked): Promise<JobsFound> {
   const list = (asked: object) => listJobs(store, { ...asked, limit }, nowMs, parseExactly);
-  const id = /^[1-9]\d{0,14}$/.test(text) ? Number(text) : null;
+  const id = isRowNumber(text) ? Number(text) : null;
   const numbered = id === null ? [] : await list({ before: id + 1, after: id - 1 || undefined });
   const named = await list({ pattern: isPattern(text) ? text : `*${text}*` });
   const carrying = isPattern(text) ? null : await searchJobs(store, { text, limit, isLate }, nowMs, parseExactly);

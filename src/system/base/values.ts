@@ -29,6 +29,11 @@ function writeFound(found: unknown): string {
   }
 }
 
+/** Whether a word is the number of a row, such as a run or a job. */
+export function isRowNumber(word: string): boolean {
+  return /^[1-9]\d{0,14}$/.test(word);
+}
+
 /** A path as one word of a shell command, for cures that can be pasted. */
 export function shellWord(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
