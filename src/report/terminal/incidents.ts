@@ -4,16 +4,15 @@ import { describeEnding, FAILING, isOfRuns } from '../../store/words.ts';
 import { countOf } from '../../system/base/format.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
 import type { Screen } from './screen.ts';
-import { joinFitting, truncateMiddle, wrap } from './table.ts';
+import { joinBlocks, joinFitting, truncateMiddle, wrap } from './table.ts';
 
 /** Incidents with their numbers, the mutes in force below. */
 export function renderIncidents(incidents: readonly IncidentRow[], mutes: readonly Mute[], screen: Screen): string {
-  const blocks = [
+  return joinBlocks([
     incidents.length === 0 ? ['Nothing is wrong, as far as runs and checks tell.'] : [],
     ...incidents.map((incident) => renderIncident(incident, screen)),
     mutes.map((mute) => describeMute(mute, screen)),
-  ].filter((lines) => lines.length > 0);
-  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  ]);
 }
 
 /** At the top of `runner status`: nothing where nothing is wrong. */

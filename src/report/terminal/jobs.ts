@@ -20,7 +20,7 @@ import { describeEvent, describeWarningInColumn, findHold } from '../text/words.
 import { renderRunTable } from './runs.ts';
 import type { Palette, Screen } from './screen.ts';
 import { describePause, renderPauses } from './status.ts';
-import { type Column, drawFacts, drawTable, type Fact, joinFitting, wrap } from './table.ts';
+import { type Column, drawFacts, drawTable, type Fact, joinBlocks, joinFitting, wrap } from './table.ts';
 
 /** Jobs of the queue as a table, in the order they come in. */
 export function renderJobs({ jobs, isCut, pauses }: JobList, screen: Screen): string {
@@ -29,12 +29,11 @@ export function renderJobs({ jobs, isCut, pauses }: JobList, screen: Screen): st
   const rows = jobs.map((job) => ({ ...job, hold: findHold(pauses, job) }));
   const holding = pauses.filter((pause) => rows.some(({ hold }) => hold === pause));
   const cut = isCut ? `the first ${countOf(jobs.length, 'job')}; --limit shows more · ` : '';
-  const blocks = [
+  return joinBlocks([
     drawTable(jobColumns(screen), rows, screen),
     renderPauses(holding, screen),
     [palette.dim(`${cut}times in ${clock.zone}`)],
-  ].filter((lines) => lines.length > 0);
-  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  ]);
 }
 
 interface HeldJob extends Job {

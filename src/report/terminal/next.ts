@@ -5,17 +5,16 @@ import type { LateItem } from '../model/next/coming.ts';
 import type { Next, NextItem } from '../model/next/next.ts';
 import type { Screen } from './screen.ts';
 import { entry, NO_TIERS, renderPauses } from './status.ts';
-import { type Column, drawTable, wrap } from './table.ts';
+import { type Column, drawTable, joinBlocks, wrap } from './table.ts';
 
 /** `runner next`: what did not come, then what will. */
 export function renderNext(next: Next, screen: Screen): string {
-  const blocks = [
+  return joinBlocks([
     renderLate(next.late, screen),
     renderItems(next, screen),
     renderPauses(next.pauses, screen),
     renderNotes(next, screen),
-  ].filter((lines) => lines.length > 0);
-  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  ]);
 }
 
 /** More would push away all that comes. */

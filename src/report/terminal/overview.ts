@@ -48,6 +48,7 @@ import {
   drawTable,
   type FittedColumn,
   fitColumns,
+  joinBlocks,
   joinFitting,
   noteHidden,
   renderTable,
@@ -61,13 +62,12 @@ const INDENT = '  ';
 export function renderOverview(overview: Overview, screen: Screen): string {
   const columns = scriptColumns(screen, overview.totals.released > 0);
   const fitted = fitColumns(columns, overview.scripts, screen.columns - INDENT.length);
-  const blocks = [
+  return joinBlocks([
     [...renderHead(overview, screen), ...renderPauseOfAll(overview, screen)],
     ...(overview.running.length > 0 ? [renderRunning(overview.running, screen)] : []),
     ...overview.tiers.map((tier) => renderTier(tier, overview, fitted, screen)),
     [...renderTotals(overview, screen), ...noteHidden(columns, fitted, overview.scripts, screen, INDENT)],
-  ];
-  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  ]);
 }
 
 /** All scripts in one table: a heading, then a line for each. */
@@ -340,7 +340,7 @@ export function renderList(
 ): string {
   const ignored = discovery.ignored.filter(({ path }) => !disabled.some((script) => script.path === path));
   const list: List = { root, screen, pauses, times };
-  const blocks = [
+  return joinBlocks([
     renderPause(EVERYTHING, list),
     ...discovery.tiers.map((tier) => renderTierList(tier, list)),
     discovery.tiers.length + discovery.unread.length > 0 ? [] : wrap(NO_TIERS, screen.columns),
@@ -350,11 +350,7 @@ export function renderList(
     ...(disabled.length > 0 ? [renderDisabled(disabled, list)] : []),
     ...(ignored.length > 0 ? [renderIgnored(ignored, root, screen)] : []),
     ...(discovery.warnings.length > 0 ? [renderWarnings(discovery.warnings, screen)] : []),
-  ];
-  return `${blocks
-    .filter((lines) => lines.length > 0)
-    .map((lines) => lines.join('\n'))
-    .join('\n\n')}\n`;
+  ]);
 }
 
 /** Facts about scripts that their files do not hold. */

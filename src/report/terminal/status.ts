@@ -31,11 +31,11 @@ import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
 import { renderOpenIncidents } from './incidents.ts';
 import { renderNextTimes } from './next-times.ts';
 import type { Screen } from './screen.ts';
-import { type Column, drawTable, joinFitting, wrap } from './table.ts';
+import { type Column, drawTable, joinBlocks, joinFitting, wrap } from './table.ts';
 
 /** How things stand, as blocks of lines; what there is nothing of is left out. */
 export function renderStatus(status: Status, screen: Screen): string {
-  const blocks = [
+  return joinBlocks([
     renderVerdict(status.verdict, screen),
     renderOpenIncidents(status.incidents, screen),
     renderRisen(status, screen),
@@ -47,8 +47,7 @@ export function renderStatus(status: Status, screen: Screen): string {
     renderTiers(status, screen),
     renderNextTimes(status.scheduled, screen),
     renderNotes(status, screen),
-  ].filter((lines) => lines.length > 0);
-  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+  ]);
 }
 
 const levelPaints = { good: 'good', waiting: 'live', paused: 'warning', warning: 'warning', bad: 'bad' } as const;

@@ -204,6 +204,12 @@ function takeEnd(text: string, columns: number): string {
   return text.slice(start);
 }
 
+/** Blocks of lines as a text, an empty line between them; blocks without lines are left out. */
+export function joinBlocks(blocks: readonly (readonly string[])[]): string {
+  const filled = blocks.filter((lines) => lines.length > 0);
+  return `${filled.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
 /** Joins parts with ` · `, beginning a new line before a part that would not fit any more. */
 export function joinFitting(parts: readonly string[], columns: number): string[] {
   const lines: string[] = [];
