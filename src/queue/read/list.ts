@@ -44,7 +44,6 @@ export async function listJobs(
           order,
           limit,
           offset: options.offset,
-          at,
         });
   return await toListedJobs(session, rows, read);
 }
@@ -86,7 +85,7 @@ export async function searchJobs(
   at: number,
   read?: JsonReader,
 ): Promise<JobsFound> {
-  const filter = { ...readFilter(options, at), order, limit, at };
+  const filter = { ...readFilter(options, at), order, limit };
   const lists = jobListsOf(session.statements);
   const { ids, looked, last } = await lists.search(filter, { text, most: MOST_SEARCHED, isLate });
   const rows = new Map((await lists.listById(ids)).map((row) => [row.id, row]));
@@ -96,12 +95,11 @@ export async function searchJobs(
 
 /** The number of jobs that filters choose. */
 export async function countMatching(session: StoreSession, options: Listed, at: number): Promise<number> {
-  const filter = { ...readFilter(options, at), order: 'any', limit: Number.MAX_SAFE_INTEGER, at } as const;
-  return await jobListsOf(session.statements).total(filter);
+  return await jobListsOf(session.statements).total(readFilter(options, at));
 }
 
 /** The filters of a list, as the log is asked for them. */
-export function readFilter(options: Listed, at: number): Omit<JobFilter, 'order' | 'limit' | 'at'> {
+export function readFilter(options: Listed, at: number): JobFilter {
   const { due, pattern, parent, before, after } = options;
   const readId = (id: number | undefined) => (id === undefined ? undefined : readJobId(id));
   const readTime = (field: 'since' | 'until', when = options[field]) =>
@@ -115,6 +113,7 @@ export function readFilter(options: Listed, at: number): Omit<JobFilter, 'order'
     after: readId(after),
     since: readTime('since'),
     until: readTime('until'),
+    at,
   };
 }
 

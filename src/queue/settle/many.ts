@@ -1,4 +1,4 @@
-import { type AlikeRow, type JobFilter, jobListsOf } from '../../store/statements/list-jobs.ts';
+import { type AlikeRow, jobListsOf, type NumberedList } from '../../store/statements/list-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { lateAfter } from '../../system/base/clock.ts';
 import { checkOptions, invalid } from '../add/values.ts';
@@ -56,8 +56,7 @@ export async function planChange(
   at: number,
 ): Promise<ChangePlan> {
   const { ids, next } = await findSelected(session, selection, at, MOST_SEARCHED);
-  const all = { ...readSelection(selection, at, Number.MAX_SAFE_INTEGER), order: 'any' } as const;
-  const rows = await jobListsOf(session.statements).alike(ids ?? all, at);
+  const rows = await jobListsOf(session.statements).alike(ids ?? readFilter(selection, at), at);
   const taken = rows.filter((row) => isTaken(verb, row, at));
   const count = (some: readonly AlikeRow[]): number => some.reduce((sum, { jobs }) => sum + jobs, 0);
   const groups = [...Map.groupBy(taken, ({ reason }) => (reason === null ? null : causeOf(reason))).values()];
@@ -80,7 +79,7 @@ function isTaken(verb: VerbName, { state, is_later, is_child }: AlikeRow, at: nu
 export async function selectStep(session: StoreSession, selection: JobSelection, at: number) {
   const { ids, next } = await findSelected(session, selection, at, STEP);
   if (ids !== null) return { ids, next };
-  const found = await jobListsOf(session.statements).ids(readSelection(selection, at, STEP + 1));
+  const found = await jobListsOf(session.statements).ids(oldest(selection, at, STEP + 1));
   return { ids: found.slice(0, STEP), next: found.length > STEP ? (found[STEP - 1] ?? null) : null };
 }
 
@@ -89,14 +88,14 @@ async function findSelected(session: StoreSession, selection: JobSelection, at: 
   const { search } = selection;
   if (search === undefined) return { ids: null, next: null };
   if (search === '') throw invalid('The text to search for', 'some text', search, 'search');
-  const filter = readSelection(selection, at, limit);
+  const filter = oldest(selection, at, limit);
   const wanted = { text: search, most: MOST_SEARCHED, isLate: lateAfter(LONGEST_SEARCH_MS) };
   const { ids, last } = await jobListsOf(session.statements).search(filter, wanted);
   return { ids, next: last };
 }
 
-function readSelection(selection: JobSelection, at: number, limit: number) {
-  return { ...readFilter(selection, at), order: 'oldest', limit, at } satisfies JobFilter;
+function oldest(selection: JobSelection, at: number, limit: number): NumberedList {
+  return { ...readFilter(selection, at), order: 'oldest', limit };
 }
 
 /** What became of one job of many. */

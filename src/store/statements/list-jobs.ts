@@ -11,6 +11,7 @@ export type ImportedRow =
   | { readonly key: string; readonly id: number; readonly state: JobState }
   | { readonly key: string; readonly id: null; readonly state: null };
 
+/** Which jobs are meant. */
 export interface JobFilter {
   /** Globs over names; undefined: all. */
   readonly patterns?: readonly string[] | undefined;
@@ -23,13 +24,19 @@ export interface JobFilter {
   /** Those that were added from `since` on, and before `until`. */
   readonly since?: number | undefined;
   readonly until?: number | undefined;
-  /** `any`: by whatever index finds them soonest, where all are only counted. */
-  readonly order: 'newest' | 'oldest' | 'next' | 'soonest' | 'any';
+  readonly at: number;
+}
+
+/** Some of the jobs that a filter chooses. */
+interface JobList extends JobFilter {
+  readonly order: 'newest' | 'oldest' | 'next' | 'soonest';
   readonly limit: number;
   /** How many rows to skip first. Default 0. */
   readonly offset?: number | undefined;
-  readonly at: number;
 }
+
+/** A list in the order of numbers. */
+export type NumberedList = JobList & { readonly order: 'newest' | 'oldest' };
 
 interface JobSearch {
   /** Searched in data, result and reason as stored; A to Z match in either case. */
@@ -89,30 +96,29 @@ export interface JobCounterRow {
 export function jobListsOf(db: Statements) {
   const { isIn, fits } = db.dialect;
   return {
-    list: (filter: JobFilter) => list(db, filter),
+    list: (wanted: JobList) => list(db, wanted),
     /** Those of these numbers, in ascending order, as a list has them. */
     listById: async (ids: readonly number[]) => {
       const text = `select ${listedJob} from jobs where tier is null and ${isIn('id')} order by id`;
       return ids.length === 0 ? [] : await db.all<ListedJobRow>(text, [ids]);
     },
     /** Jobs of the list that contain a text, in its order. It reads rows one after another, so it can stop in time. */
-    search: (filter: JobFilter & { readonly order: 'newest' | 'oldest' }, wanted: JobSearch) =>
-      search(db, filter, wanted),
-    /** The number of jobs that the list has without its limit. */
+    search: (filter: NumberedList, wanted: JobSearch) => search(db, filter, wanted),
+    /** The number of jobs that the filter chooses. */
     total: async (filter: JobFilter) => {
-      const { ids, values } = await selectIds(db, filter);
+      const { ids, values } = await selectIds(db, filter, null);
       return (await db.first<{ jobs: number }>(`select count(*) as jobs from (${ids}) as found`, values))?.jobs ?? 0;
     },
     /** The numbers of the list's jobs, in its order. */
-    ids: async (filter: JobFilter & { readonly order: 'newest' | 'oldest' }) => {
-      const { ids, values } = await selectIds(db, filter);
-      const text = `select found_id as id from (${ids}) as found order by ${byFound[filter.order]} limit ?`;
-      return (await db.all<{ id: number }>(text, [...values, filter.limit])).map(({ id }) => id);
+    ids: async (wanted: NumberedList) => {
+      const { ids, values } = await selectIds(db, wanted, wanted);
+      const text = `select found_id as id from (${ids}) as found order by ${byFound[wanted.order]} limit ?`;
+      return (await db.all<{ id: number }>(text, [...values, wanted.limit])).map(({ id }) => id);
     },
-    /** Counts the list's jobs, or those of these numbers, by state and reason. */
+    /** Counts the jobs that the filter chooses, or those of these numbers, by state and reason. */
     alike: async (wanted: JobFilter | readonly number[], at: number) => {
       if (isIds(wanted)) return wanted.length === 0 ? [] : await alike(db, `jobs where ${isIn('id')}`, at, [wanted]);
-      const { ids, values } = await selectIds(db, wanted);
+      const { ids, values } = await selectIds(db, wanted, null);
       return await alike(db, `(${ids}) as found join jobs on jobs.id = found.found_id`, at, values);
     },
     /** By name and state; what waits also by whether it is due at `at`. */
@@ -150,16 +156,16 @@ export function jobListsOf(db: Statements) {
 }
 
 const ordersOf = (dialect: Dialect) =>
-  ({ newest: 'id desc', oldest: 'id', next: nextFirst(dialect), soonest: 'run_at, id', any: 'id' }) as const;
+  ({ newest: 'id desc', oldest: 'id', next: nextFirst(dialect), soonest: 'run_at, id' }) as const;
 
 const byFound = { newest: 'found_id desc', oldest: 'found_id' } as const;
 
 /** Up to this many jobs, sorting them costs less than looking for them among all others. */
 const FEW = 1_000;
 
-async function list(db: Statements, filter: JobFilter): Promise<ListedJobRow[]> {
-  const { limit, offset = 0, order } = filter;
-  const { ids, values } = await selectIds(db, { ...filter, limit: limit + offset });
+async function list(db: Statements, wanted: JobList): Promise<ListedJobRow[]> {
+  const { limit, offset = 0, order } = wanted;
+  const { ids, values } = await selectIds(db, wanted, { order, limit: limit + offset });
   const from =
     db.dialect.name === 'sqlite'
       ? `jobs where id in (${ids})`
@@ -170,9 +176,17 @@ async function list(db: Statements, filter: JobFilter): Promise<ListedJobRow[]> 
   );
 }
 
-/** Sorted are numbers from an index alone; whole rows are read only of those that are wanted. */
-async function selectIds(db: Statements, filter: JobFilter): Promise<{ ids: string; values: readonly unknown[] }> {
-  const { patterns, states, due, parent, order, limit, at } = filter;
+/**
+ * Sorts numbers from an index alone; whole rows are read only of those that are wanted.
+ *
+ * @param first null: all, in any order
+ */
+async function selectIds(
+  db: Statements,
+  filter: JobFilter,
+  first: Pick<JobList, 'order' | 'limit'> | null,
+): Promise<{ ids: string; values: readonly unknown[] }> {
+  const { patterns, states, due, parent, at } = filter;
   const { isIn } = db.dialect;
   const where = ['tier is null'];
   const values: unknown[] = [];
@@ -194,13 +208,15 @@ async function selectIds(db: Statements, filter: JobFilter): Promise<{ ids: stri
   if (filter.after !== undefined) and('id > ?', filter.after);
   if (filter.since !== undefined) and('created_at >= ?', filter.since);
   if (filter.until !== undefined) and('created_at < ?', filter.until);
-  const sources = await sourcesFor(db, filter);
+  const sources = await sourcesFor(db, filter, first?.order ?? null);
+  const sorted = first === null ? '' : `order by ${ordersOf(db.dialect)[first.order]} limit ?`;
   const parts = sources.map(
     ({ from, condition }, index) =>
       `select found_id from (select id as found_id from ${from} where ${[...where, condition].join(' and ')}
-       order by ${ordersOf(db.dialect)[order]} limit ?) as part_${index}`,
+       ${sorted}) as part_${index}`,
   );
-  return { ids: parts.join(' union all '), values: sources.flatMap(() => [...values, limit]) };
+  const bound = first === null ? values : [...values, first.limit];
+  return { ids: parts.join(' union all '), values: sources.flatMap(() => bound) };
 }
 
 /** Jobs that are found by an index, and the condition that goes with it. */
@@ -213,7 +229,11 @@ interface Source {
  * Sources in which to look for jobs. Among many, the newest are found soonest from the table's end, and the oldest from
  * its beginning; a few failed jobs among a million are found by their index.
  */
-async function sourcesFor(db: Statements, { patterns, states, order }: JobFilter): Promise<readonly Source[]> {
+async function sourcesFor(
+  db: Statements,
+  { patterns, states }: JobFilter,
+  order: JobList['order'] | null,
+): Promise<readonly Source[]> {
   const anywhere = [{ from: 'jobs', condition: '1 = 1' }];
   const areNames = patterns?.every((pattern) => !/[*?[]/.test(pattern)) === true;
   const sources = states === undefined ? null : sourcesOf(db.dialect, states, areNames);
@@ -270,11 +290,7 @@ const texts = `id, ${searched
  * Looks through jobs part by part, sizes first, so that no part takes long. A search by `like` in the log takes time in
  * proportion to the length of the text times the length of the needle.
  */
-async function search(
-  db: Statements,
-  filter: JobFilter & { readonly order: 'newest' | 'oldest' },
-  { text, most, isLate }: JobSearch,
-): Promise<FoundIds> {
+async function search(db: Statements, filter: NumberedList, { text, most, isLate }: JobSearch): Promise<FoundIds> {
   const ids = await jobListsOf(db).ids({ ...filter, limit: most });
   const read = async <Row extends { readonly id: number }>(what: string, some: readonly number[]) => {
     const selecting = `select ${what} from jobs where ${db.dialect.isIn('id')}`;
