@@ -13,7 +13,7 @@ const MOST_ROWS = 30;
  */
 export function Timeline({ next: { from, until, items } }: { readonly next: NextAnswer }) {
   const window: Window = { fromMs: Date.parse(from ?? ''), untilMs: Date.parse(until ?? '') };
-  const rows = [...Map.groupBy(items, ({ kind, name }) => `${kind} ${name}`).values()];
+  const rows = [...Map.groupBy(items, ({ kind, name }) => `${kind} ${name}`)];
   const rest = rows.length - MOST_ROWS;
   return (
     <div class="next-line" aria-hidden="true">
@@ -24,8 +24,8 @@ export function Timeline({ next: { from, until, items } }: { readonly next: Next
           </span>
         ))}
       </div>
-      {rows.slice(0, MOST_ROWS).map((ofRow) => (
-        <Row key={`${ofRow[0]?.kind} ${ofRow[0]?.name}`} items={ofRow} window={window} />
+      {rows.slice(0, MOST_ROWS).map(([key, ofRow]) => (
+        <Row key={key} items={ofRow} window={window} />
       ))}
       {rest > 0 && <p class="quiet small">{rest} more rows stand in the table alone</p>}
       {!isStatic && <Now window={window} />}
