@@ -270,7 +270,10 @@ test('a broken log, a lost server, and what comes back, are told as such', async
   await page.getByText('No connection to the server').waitFor();
   await page.getByRole('navigation').getByRole('link', { name: 'Scripts' }).click();
   await page.getByText('Loading').first().waitFor();
-  expect(await page.locator('.notice').count()).toBe(1);
+  expect(await textsOf(page, '.notice-title')).toEqual([
+    'No connection to the server',
+    'The activity log cannot be read',
+  ]);
 });
 
 test('who must log in gives a token, or comes by the address that was printed', async () => {

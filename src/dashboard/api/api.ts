@@ -13,7 +13,7 @@ import { addJobChangeRoutes } from './change/change-jobs.ts';
 import { addRunChangeRoutes } from './change/change-runs.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
-import { addEventRoutes } from './events.ts';
+import { addEventRoutes, markVersion } from './events.ts';
 import { activityViews } from './read/activity.ts';
 import { jobViews } from './read/jobs.ts';
 import { addPrometheusRoute, monitorViews } from './read/monitor.ts';
@@ -53,7 +53,7 @@ export function createApi(site: LiveSite, access: Access | Caller): Api {
     c.set('caller', admitted);
     return await limitBody(c, next);
   });
-  api.use('/api/*', receiveBody, rememberAnswers());
+  api.use('/api/*', receiveBody, markVersion, rememberAnswers());
   api.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' });
   api.openAPIRegistry.registerComponent('securitySchemes', 'session', {
     type: 'apiKey',

@@ -1,9 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from '@hono/zod-openapi';
+import type { MiddlewareHandler } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { type SSEStreamingApi, streamSSE } from 'hono/streaming';
 import type { ChangeFeed } from '../live/feed.ts';
-import { type Api, defineRoute } from './route.ts';
+import { type Api, type ApiEnv, defineRoute } from './route.ts';
 
 const versionSchema = z.object({ version: z.string() }).openapi('Version');
 
@@ -22,6 +23,15 @@ const eventsRoute = defineRoute('wall', {
     },
   },
 });
+
+/** Tells at which version of the log something was answered: whoever follows changes then knows what is older. */
+export const markVersion: MiddlewareHandler<ApiEnv> = async (c, next) => {
+  const isFollowed = c.req.method === 'GET' && c.env?.incoming !== undefined && !c.req.path.endsWith('/output');
+  // Looked at first: an answer is at least as new as its mark.
+  const version = isFollowed ? await c.var.site.feed.look() : null;
+  await next();
+  if (version !== null) c.res.headers.set('x-version', version);
+};
 
 /** With one token, or as the owner: more are no people, and others follow, too. */
 const MOST_STREAMS = 200;

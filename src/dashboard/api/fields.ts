@@ -128,8 +128,10 @@ export const pageFields = (length: number) => ({
 /** The server answers no other request during a search. */
 export const LONGEST_SEARCH_MS = 200;
 
-/** Only on request, as all matching rows are counted. */
-export const countField = z.enum(['true']).optional().openapi({ description: 'Also count all that fit, as `total`' });
+/** Asks for what takes longer than the rest of an answer. */
+export const flagField = (description: string) => z.enum(['true']).optional().openapi({ description });
+
+export const countField = flagField('Also count all that fit, as `total`');
 
 export const totalField = shown.integer.orNull.about('The number of all that fit; null: it was not asked for');
 

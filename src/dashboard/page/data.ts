@@ -21,7 +21,7 @@ export const client = createClient<paths>(
 export const viewerZone: string = new Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 /** Answers with sentences, whose times are asked for in the viewer's zone. A report has those of its server. */
-const hasSentences = /\/api\/(?:failures|runs(?:\/\d+)?|why\/.+)$/;
+const hasSentences = /\/api\/(?:failures|runs(?:\/\d+)?|scripts\/.+)$/;
 
 if (!isStatic) {
   client.use({
@@ -34,16 +34,19 @@ if (!isStatic) {
   });
 }
 
-/** Rises each time something may have changed: all that is shown is asked for again. */
+/** Rises each time the viewer has changed something: all that is shown is asked for again. */
 export const changes = signal(0);
+
+/** The version of the log that the server told last: what was answered at another one is asked for again. */
+const newest = signal('');
 
 /** Whether the server is there: to be shown, as what is on the page grows old without it. */
 export const connection = signal<LiveState>('online');
 
 if (!isStatic) {
   followChanges(`${base}/api/events`, {
-    onChange: () => {
-      changes.value += 1;
+    onChange: (version) => {
+      newest.value = version;
     },
     onConnection: (state) => {
       connection.value = state;
@@ -172,6 +175,8 @@ function idOf(item: unknown): unknown {
 /** One round of questions, with the answers of the round before by their digests. */
 interface Round {
   readonly signal: AbortSignal;
+  /** At which versions of the log they were answered. */
+  readonly versions: Set<string | null>;
   readonly before: ReadonlyMap<string, unknown>;
   readonly now: Map<string, unknown>;
 }
@@ -181,10 +186,12 @@ interface Round {
  *
  * @throws {Error} in words for the viewer
  */
-async function get<P extends GetPath>(path: P, init: object, { signal, before, now }: Round): Promise<Answer<P>> {
+async function get<P extends GetPath>(path: P, init: object, round: Round): Promise<Answer<P>> {
+  const { signal, versions, before, now } = round;
   const { data, error, response } = await client.GET(path, { ...init, signal } as never).catch(() => {
     throw new Error(UNREACHABLE);
   });
+  versions.add(response.headers.get('x-version'));
   if (error !== undefined) {
     throw new Error((error as { detail?: string }).detail || `The server answered ${response.status}.`);
   }
@@ -204,17 +211,20 @@ function useAsked<Body>(
   useEffect(() => {
     let before: ReadonlyMap<string, unknown> = new Map();
     return askAfterChanges(async (signal) => {
-      const round = { signal, before, now: new Map() };
+      const round = { signal, versions: new Set<string | null>(), before, now: new Map() };
       const last = latest.current.subject === subject ? latest.current : { ...unasked, subject };
       const news = await read(round, last.data).then(
         (data) => ({ data, problem: null, subject }),
         ({ message }: Error) => ({ ...last, problem: message }),
       );
-      if (signal.aborted) return;
+      const [version = null, ...others] = round.versions;
+      if (signal.aborted) return null;
       before = round.now;
-      if (news.data === last.data && news.problem === last.problem) return;
-      latest.current = news;
-      setAsked(news);
+      if (news.data !== last.data || news.problem !== last.problem) {
+        latest.current = news;
+        setAsked(news);
+      }
+      return others.length === 0 ? version : null;
     });
   }, [question]);
   if (asked.subject !== subject) return unasked;
@@ -228,24 +238,34 @@ const unasked = { data: null, problem: null };
  * Asks now and after each change, once at a time: what changes meanwhile is asked for afterwards, or a slow server would
  * never be heard out.
  *
+ * @param ask resolves to the version of the log that answered; null: none, or several
  * @returns what ends it
  */
-function askAfterChanges(ask: (signal: AbortSignal) => Promise<void>): () => void {
+function askAfterChanges(ask: (signal: AbortSignal) => Promise<string | null>): () => void {
   const abort = new AbortController();
-  let [isAsking, isStale] = [false, false];
+  let [isAsking, isStale] = [false, true];
+  let answered: string | null = null;
+  let told = newest.peek();
+  const isOld = (): boolean => isStale || (told !== newest.peek() && answered !== newest.peek());
   const begin = async () => {
-    isStale = true;
     if (isAsking) return;
     isAsking = true;
-    while (isStale && !abort.signal.aborted) {
+    while (isOld() && !abort.signal.aborted) {
       isStale = false;
-      await ask(abort.signal);
+      told = newest.peek();
+      answered = await ask(abort.signal);
     }
     isAsking = false;
   };
-  const end = changes.subscribe(() => void begin());
+  const ends = [
+    changes.subscribe(() => {
+      isStale = true;
+      void begin();
+    }),
+    newest.subscribe(() => void begin()),
+  ];
   return () => {
-    end();
+    for (const end of ends) end();
     abort.abort();
   };
 }

@@ -70,7 +70,7 @@ const general = [
   ...['state=open&limit=500', 'state=over&limit=50'].map((query) => `incidents?${query}`),
   ...['', ...workerStates.map((state) => `state=${state}&`)].map((state) => `workers?${state}limit=50`),
   ...['jobs?count=true&limit=200', ...countedStates.map((state) => `jobs?state=${state}&count=true&limit=100`)],
-  ...['jobs/counts', 'jobs/totals', 'jobs/pace'],
+  'queue',
 ].map((route) => `/api/${route}`);
 
 /**
@@ -203,7 +203,6 @@ async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promi
   for (const query of queriesOfNames(answers)) await keep(`/api/jobs?${query}&count=true&limit=50`);
   for (const { id } of itemsOf<{ id: number }>(answers['/api/jobs']).slice(0, DETAILS)) {
     await keep(`/api/jobs/${id}`);
-    await keep(`/api/activity?job=${id}&limit=500`);
   }
   for (const { id } of itemsOf<{ id: number }>(answers['/api/workers']).slice(0, MOST_WORKERS))
     await keep(`/api/activity?worker=${id}&limit=100`);
@@ -214,9 +213,11 @@ async function askAll(api: Api, isWithOutput: boolean, mostBytes: number): Promi
   return { answers, problems, ...found, details, telling };
 }
 
+type NamedCounts = Readonly<Record<string, number>> & { readonly name: string };
+
 /** The links of the table of names: all its jobs, and those in each state that has some. */
 function queriesOfNames(answers: Answers['answers']): string[] {
-  const counts = itemsOf<Readonly<Record<string, number>> & { readonly name: string }>(answers['/api/jobs/counts']);
+  const { counts } = (answers['/api/queue'] ?? { counts: [] }) as { readonly counts: readonly NamedCounts[] };
   return counts.slice(0, MOST_IN_DETAIL).flatMap((count) => {
     const name = `name=${encodeURIComponent(count.name)}`;
     const found = countedStates.filter((state) => (count[state] ?? 0) > 0);

@@ -1,7 +1,8 @@
-import type { LogView } from '../../discovery/site.ts';
+import type { LogView, Site } from '../../discovery/site.ts';
 import type { CheckCode } from '../../monitor/finding.ts';
 import { columnsOf } from '../../store/columns.ts';
 import type { IncidentRow } from '../../store/schema.ts';
+import { incidentsOf } from '../../store/statements/monitor/incidents.ts';
 import { tables } from '../../store/tables.ts';
 import { FAILING, incidentEndings, isOfRuns } from '../../store/words.ts';
 import { field, LEFT_OUT, record, shown, type Values } from '../../system/base/record.ts';
@@ -81,6 +82,11 @@ const columns = columnsOf(tables.incidents);
 /** Incidents that are not over, the oldest first. */
 export async function selectOpenIncidents({ db }: LogView): Promise<IncidentRow[]> {
   return await db.selectFrom('incidents').select(columns).where('recovered_at', 'is', null).orderBy('id').execute();
+}
+
+/** The same of one script, handler or tier. */
+export async function readOpenIncidents({ store }: Pick<Site, 'store'>, subject: string): Promise<Incident[]> {
+  return store === null ? [] : (await incidentsOf(store.statements).current([subject])).map(graded);
 }
 
 /** Incidents, the newest first. */

@@ -240,7 +240,7 @@ export interface JobStory {
 /** A family or a history longer than that nobody reads on a page. */
 const MOST_CHILDREN = 1000;
 const MOST_RUNS = 100;
-const MOST_ACTIVITY = 200;
+const MOST_ACTIVITY = 500;
 const MOST_TIMES = 5;
 
 /**

@@ -1,6 +1,6 @@
 import type { KnownTier } from '../../discovery/script.ts';
 import type { LogView, Site } from '../../discovery/site.ts';
-import { findPause } from '../../queue/pauses.ts';
+import { findPause, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { findMissedByCrontab, type ReadCrontab } from '../../schedule/crontab-times.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
@@ -44,6 +44,29 @@ import {
 /** Whether it is in `jobs/` now: what is `gone` only the log knows; `disabled`: nothing runs it; `unknown`: nobody looked. */
 const presenceField = shown.words(['present', 'disabled', 'gone', 'unknown'], 'Presence');
 type Presence = Values<RecordOf<{ presence: typeof presenceField }>>['presence'];
+
+const scriptVerbs = ['run', 'pause', 'resume'] as const;
+
+/** What can be done to a script now, by whoever may. */
+export const scriptVerbsField = shown.list(shown.words(scriptVerbs));
+
+interface ScriptStanding {
+  readonly script: string;
+  readonly presence: Presence;
+  readonly pause: Pause | null;
+}
+
+function scriptVerbsFor({ script, presence, pause }: ScriptStanding): (typeof scriptVerbs)[number][] {
+  if (presence === 'gone' || presence === 'disabled') return [];
+  const change = pause === null ? 'pause' : 'resume';
+  return presence === 'present' && tierOf(script) !== WHOLE_QUEUE ? ['run', change] : [change];
+}
+
+/** The same of a script whose figures nobody asks for. */
+export async function readScriptVerbs({ known, pauses }: Pick<Site, 'known' | 'pauses'>, script: string) {
+  const presence = presenceOfScript(await known(), script);
+  return scriptVerbsFor({ script, presence, pause: findPause(await pauses(), script) });
+}
 
 const lastPassRecord = record('LastPass', {
   ...passRecord.fields,
@@ -98,6 +121,7 @@ export const scriptRecord = record('ScriptOverview', {
   pause: shown.one(pauseRecord).orNull,
   /** Its job that waits to be run or tried again. */
   waiting: shown.one(waitingRecord).orNull,
+  verbs: scriptVerbsField.about('What can be done to it now'),
 });
 
 export type ScriptOverview = Values<typeof scriptRecord>;
@@ -275,17 +299,20 @@ async function describeScripts(
   const scripts: ScriptOverview[] = [];
   for (const script of names) {
     const lastRun = lastRuns.get(script) ?? null;
+    const presence = presenceOfScript(query.known, script);
+    const pause = findPause(query.pauses, script);
     scripts.push({
       script,
       tier: tierOf(script),
-      presence: presenceOfScript(query.known, script),
+      presence,
       ...summarizeRuns(found.figures.get(script) ?? noFigures),
       ...(found.rises.get(script) ?? noRises),
       lastRun,
       lastError: lastRun && (await readRunSummary(log, lastRun)),
       recentRuns: (found.recent.get(script) ?? []).toReversed(),
-      pause: findPause(query.pauses, script),
+      pause,
       waiting: waiting.find((job) => job.script === script) ?? null,
+      verbs: scriptVerbsFor({ script, presence, pause }),
     });
   }
   return scripts;

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import type { LogView } from '../../discovery/site.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import {
   skipCodes,
@@ -8,9 +9,9 @@ import {
   workerKinds,
   workerStates,
 } from '../../store/words.ts';
-import { person, quoting, record, shown, type Values } from '../../system/base/record.ts';
+import { field, person, quoting, record, shown, type Values } from '../../system/base/record.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
-import { livenessField } from './runs/run.ts';
+import { livenessField, selectRunning } from './runs/run.ts';
 
 /** A worker as the readers of the log see it; one whose process is gone has crashed, be it recorded or not. */
 export const workerRecord = record('Worker', {
@@ -67,6 +68,18 @@ export async function selectWorkers(db: Kysely<ActivityLog>, query: WorkerQuery)
     const liveness = row.state === 'running' ? checkLiveness({ ...row, startTicks, bootId }) : null;
     return liveness === 'dead' ? { ...row, ...died, liveness } : { ...row, liveness };
   });
+}
+
+/** A worker that runs, with the scripts that it runs now. */
+export const workerAtWorkRecord = record('WorkerAtWork', {
+  ...workerRecord.fields,
+  runs: shown.list(field.one(record(null, { id: shown.integer, script: shown.text }))),
+});
+
+export async function selectAtWork(log: LogView, limit: number): Promise<Values<typeof workerAtWorkRecord>[]> {
+  const workers = await selectWorkers(log.db, { state: 'running', limit });
+  const runs = Map.groupBy(await selectRunning(log), ({ workerId }) => workerId);
+  return workers.map((worker) => ({ ...worker, runs: runs.get(worker.id) ?? [] }));
 }
 
 const died = { state: 'crashed', reason: 'its process has gone without finishing' } as const;

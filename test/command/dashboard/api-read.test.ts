@@ -53,6 +53,7 @@ const questions = [
   ...['search?q=hourly/*&limit=1', 'activity?by=*&subject=mail/*', 'activity?event=job-failed&search=disk'],
   'jobs?state=failed&count=true&since=yesterday',
   ...['jobs', 'jobs?state=failed', 'jobs?order=next', 'jobs?order=kick&name=export', 'jobs?search=ada', 'jobs/counts'],
+  ...['scripts/hourly/import-orders?why=true', 'scripts/queue/mail/welcome?why=true', 'queue'],
   ...['jobs/totals', 'jobs/pace', 'jobs/JOB', 'next', 'next?for=7d&limit=3', 'workers', 'workers?kind=tier'],
   ...['activity', 'activity?order=asc&limit=3', 'activity?job=JOB', 'activity?worker=1', 'metrics/1h', 'metrics/1w'],
   ...['metrics/1d?subject=*&subject=hourly/import-orders&limit=1'],
@@ -88,6 +89,9 @@ test('a script, a run and a job have all that a page shows of them', async () =>
     incidents: [{ subject: 'hourly/import-orders', recoveredAt: null }],
   });
   expect(script.usual.durationMs).toBeGreaterThan(0);
+  expect(script).toMatchObject({ verbs: ['run', 'pause'], why: null });
+  const explained = await api.ask('/api/scripts/hourly/import-orders?why=true');
+  expect(explained.why).toEqual(await api.ask('/api/why/hourly/import-orders'));
   const [failed] = (await api.ask('/api/runs?outcome=failed&tier=hourly')).items;
   const run = await api.ask(`/api/runs/${failed.id}`);
   expect(run).toMatchObject({ summary: 'Error: orders.csv:3 does not have 3 columns', change: null, hasOutput: true });
@@ -105,6 +109,8 @@ test('a script, a run and a job have all that a page shows of them', async () =>
   expect(good.startedAt < run.startedAt).toBe(true);
   expect(await api.text(`/api/runs/${run.id}/output`)).toBe('reading orders.csv\n');
 
+  expect(run).toMatchObject({ scriptVerbs: ['run', 'pause'], queueJob: null, incidents: script.incidents });
+
   const before = await log.addRun('hourly/new', 1_000_000, { content_hash: 'a'.repeat(64) });
   const after = { outcome: 'failed', reason: 'exit code 1', content_hash: 'b'.repeat(64) } as const;
   const changed = await api.ask(`/api/runs/${await log.addRun('hourly/new', 2_000_000, after)}`);
@@ -118,7 +124,7 @@ test('a script, a run and a job have all that a page shows of them', async () =>
     { contentHash: 'b'.repeat(64), firstRunAt: '1970-01-01T00:33:20.000Z' },
     { contentHash: 'a'.repeat(64), firstRunAt: '1970-01-01T00:16:40.000Z' },
   ];
-  expect(await api.ask('/api/scripts/hourly/new')).toMatchObject({ presence: 'gone', file: null, versions });
+  expect(await api.ask('/api/scripts/hourly/new')).toMatchObject({ presence: 'gone', file: null, versions, verbs: [] });
 
   const jobs = (await api.ask('/api/jobs?order=asc')).items;
   const [repeating, delayed, buried, finished] = jobs;
@@ -128,6 +134,27 @@ test('a script, a run and a job have all that a page shows of them', async () =>
   const story = await api.ask(`/api/jobs/${finished.id}`);
   expect(story).toMatchObject({ state: 'finished', result: { rows: 3 }, runs: [{ outcome: 'succeeded' }] });
   expect(story.activity.map(({ event }: Body) => event)).toEqual(['job-queued', 'run-started', 'job-finished']);
+  const told = (await api.ask(`/api/activity?order=asc&job=${finished.id}`)).items;
+  expect(story.activity.map(({ text }: Body) => text)).toEqual(told.map(({ text }: Body) => text));
+  const [tried] = (await api.ask(`/api/runs?job=${buried.id}`)).items;
+  const { queueJob, scriptVerbs } = await api.ask(`/api/runs/${tried.id}`);
+  expect(queueJob).toEqual({ id: buried.id, name: 'export', verbs: (await api.ask(`/api/jobs/${buried.id}`)).verbs });
+  expect(scriptVerbs).toEqual([]);
+});
+
+test('the queue, who is at work and the metrics have in one answer what a page shows of them', async () => {
+  const { api } = await makeBusySite();
+  const queue = await api.ask('/api/queue');
+  const [counts, totals] = [await api.ask('/api/jobs/counts'), await api.ask('/api/jobs/totals')];
+  expect(queue).toMatchObject({ counts: counts.items, totals: totals.items, handlers: ['mail/welcome'] });
+  expect(queue.pace.names).toEqual((await api.ask('/api/jobs/pace')).names);
+  const { jobs } = await api.ask('/api/metrics/1d');
+  for (const state of ['ready', 'delayed', 'failed', 'finished']) {
+    expect(jobs[state]).toBe(counts.items.reduce((sum: number, count: Body) => sum + count[state], 0));
+  }
+  const { atWork, items } = await api.ask('/api/workers?state=finished&limit=1');
+  expect(items).toHaveLength(1);
+  expect(atWork).toMatchObject([{ tier: 'daily', runs: [{ script: 'daily/backup-database' }] }]);
 });
 
 test('what a running run has written so far is there', async () => {

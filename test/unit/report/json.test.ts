@@ -133,6 +133,7 @@ test('the overview has every key of docs/json.md', async () => {
     heavier: null,
     pause: null,
     waiting: null,
+    verbs: ['pause'],
   });
   expect(scripts[0]?.lastRun).not.toHaveProperty('output');
 });

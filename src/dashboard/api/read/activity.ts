@@ -1,11 +1,19 @@
 import { z } from '@hono/zod-openapi';
 import { periods } from '../../../monitor/metrics/periods.ts';
 import { metricsRecord, readMetrics } from '../../../monitor/metrics/read-metrics.ts';
-import { type Activity, type ActivityPlace, activityRecord, selectActivity } from '../../../report/model/activity.ts';
+import { countJobs } from '../../../queue/read/list.ts';
+import {
+  type ActivityPlace,
+  activityRecord,
+  type JobActivity,
+  selectActivity,
+} from '../../../report/model/activity.ts';
 import { findActivity } from '../../../report/model/find-activity.ts';
+import { jobCountRecord } from '../../../report/model/jobs.ts';
 import { activityEvents, describeEvent } from '../../../report/text/words.ts';
+import type { Store } from '../../../store/store.ts';
 import { lateAfter } from '../../../system/base/clock.ts';
-import { record, shown } from '../../../system/base/record.ts';
+import { record, shown, type Values } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { readCpuLimit } from '../../../system/process/memory.ts';
 import {
@@ -27,12 +35,14 @@ import {
 import { InvalidParameter } from '../route.ts';
 import { view } from '../view.ts';
 
+export const eventInWords = shown.text.about('The event in words');
+
 const { at, event, ...recorded } = activityRecord.fields;
 
 const toldActivityRecord = record('Activity', {
   at,
   event,
-  text: shown.text.about('The event in words'),
+  text: eventInWords,
   ...recorded,
   by: recorded.by.about('Who did it; null: a worker, or nobody knows'),
   isOfScript: shown.flag.about('The job is a script of a tier, not a job of the queue'),
@@ -70,16 +80,28 @@ const activityView = view({
     if (Object.values(filter).some((each) => each !== undefined)) {
       if (offset !== undefined) throw new InvalidParameter('offset', 'does not go with a filter');
       const { items, last } = await findActivity(log, { ...query, ...filter, limit }, lateAfter(LONGEST_SEARCH_MS));
-      return { items: items.map(tell), next: last === null ? null : writeCursor(...last) };
+      return { items: items.map(tellEvent), next: last === null ? null : writeCursor(...last) };
     }
     const select = (most: number) => selectActivity(log, { ...query, limit: most });
     const { items, next } = await readPage(limit, select, ({ place }) => place);
-    return { items: items.map(tell), next };
+    return { items: items.map(tellEvent), next };
   },
 });
 
-function tell(entry: Activity) {
+export function tellEvent<Entry extends JobActivity>(entry: Entry) {
   return { ...entry, text: describeEvent(entry.event) };
+}
+
+const { name: _, ...states } = jobCountRecord.fields;
+const jobSumsRecord = record(null, states);
+
+async function sumJobs(store: Store | null, nowMs: number): Promise<Values<typeof jobSumsRecord>> {
+  const counts = store === null ? [] : await countJobs(store, '*', nowMs);
+  const sums = Object.keys(states).map((state) => {
+    const jobs = counts.map((count) => count[state as keyof typeof states]);
+    return [state, jobs.reduce((sum, each) => sum + each, 0)];
+  });
+  return Object.fromEntries(sums);
 }
 
 /** So far back one sees what a period is good for. */
@@ -108,7 +130,7 @@ const metricsView = view({
     order: oneOf(['asc', 'desc']).optional().openapi({ description: 'Which periods are kept. Default: desc' }),
   },
   says: 'The figures; the periods of a subject are always the oldest first',
-  answers: metricsRecord,
+  answers: record('Metrics', { ...metricsRecord.fields, jobs: shown.one(jobSumsRecord).about('Jobs by state, now') }),
   read: async ({ store, nowMs }, { period, subject: subjects, limit, offset, order = 'desc', ...words }) => {
     const cut = <Of extends { readonly buckets: readonly unknown[] }>(of: Of): Of => {
       const { length } = of.buckets;
@@ -118,7 +140,9 @@ const metricsView = view({
     const asked = { period, ...readClosedWindow(words, nowMs, usualLengthsMs[period]) };
     const none = { ...asked, series: [], workers: [] };
     const found = store === null ? none : await readMetrics(store, { ...asked, nowMs, subjects });
-    return { ...found, cpuLimit: readCpuLimit(), series: found.series.map(cut), workers: found.workers.map(cut) };
+    const [series, workers] = [found.series.map(cut), found.workers.map(cut)];
+    const jobs = await sumJobs(store, nowMs);
+    return { ...found, cpuLimit: readCpuLimit(), series, workers, jobs };
   },
 });
 

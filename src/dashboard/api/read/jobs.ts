@@ -1,8 +1,10 @@
 import type { z } from '@hono/zod-openapi';
+import { handlerNames } from '../../../discovery/discover.ts';
 import type { Site } from '../../../discovery/site.ts';
 import type { ListedJob } from '../../../queue/api.ts';
 import { countJobs, countMatching, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
 import { verbNames, verbsFor } from '../../../queue/settle/verbs.ts';
+import { jobActivityRecord } from '../../../report/model/activity.ts';
 import {
   asFound,
   findLostClaims,
@@ -37,10 +39,12 @@ import {
 import { jobFilterFields, readJobFilter } from '../job-filter.ts';
 import { InvalidParameter } from '../route.ts';
 import { view } from '../view.ts';
+import { eventInWords, tellEvent } from './activity.ts';
 
-const verbs = field.list(field.words(verbNames)).about('The verbs that the queue takes for it now');
+/** The verbs that the queue takes for a job now. */
+export const jobVerbsField = field.list(field.words(verbNames)).about('The verbs that the queue takes for it now');
 
-const jobItemRecord = record('ListedJob', { ...listedJobRecord.fields, verbs });
+const jobItemRecord = record('ListedJob', { ...listedJobRecord.fields, verbs: jobVerbsField });
 
 const jobQuery = {
   ...jobFilterFields,
@@ -87,12 +91,7 @@ const countsView = view({
   query: patternQuery,
   says: 'A count for each name, without parameters',
   answers: pageOf(dueCountRecord),
-  read: async ({ store, nowMs }, { name }) => {
-    if (store === null) return { items: [], next: null };
-    const dueSince = await readDueSince(store, nowMs);
-    const counts = await countJobs(store, name, nowMs);
-    return { items: counts.map((count) => ({ ...count, dueSinceMs: dueSince.get(count.name) ?? null })), next: null };
-  },
+  read: async (site, { name }) => ({ items: await readCounts(site, name), next: null }),
 });
 
 const totalsView = view({
@@ -102,7 +101,7 @@ const totalsView = view({
   query: patternQuery,
   says: 'Totals for each name, without parameters',
   answers: pageOf(jobTotalsRecord),
-  read: async ({ store }, { name }) => ({ items: store === null ? [] : await totalJobs(store, name), next: null }),
+  read: async (site, { name }) => ({ items: await readTotals(site, name), next: null }),
 });
 
 const paceView = view({
@@ -120,14 +119,49 @@ const jobView = view({
   summary: 'One job with its children, its runs and its activity',
   params: { id: idSchema },
   says: 'The job',
-  answers: record('JobStory', { ...jobStoryRecord.fields, verbs }),
+  answers: record('JobStory', {
+    ...jobStoryRecord.fields,
+    activity: shown.list(field.one(record(null, { ...jobActivityRecord.fields, text: eventInWords }))),
+    verbs: jobVerbsField,
+  }),
   read: async (site, { id }, { readJob }) => {
     const story = await readStory(site, id, readJob);
-    return { ...story.job, ...story, verbs: verbsFor(story.job, site.nowMs) };
+    const activity = story.activity.map(tellEvent);
+    return { ...story.job, ...story, activity, verbs: verbsFor(story.job, site.nowMs) };
   },
 });
 
-export const jobViews = [countsView, totalsView, paceView, jobsView, jobView];
+const queueView = view({
+  operationId: 'getQueue',
+  path: '/api/queue',
+  summary: 'The queue: by name how many jobs are in which state and what became of them; whether the workers keep up',
+  says: 'The queue',
+  answers: record('Queue', {
+    counts: shown.list(shown.one(dueCountRecord)),
+    totals: shown.list(shown.one(jobTotalsRecord)),
+    pace: shown.one(queuePaceRecord),
+    handlers: shown.list(shown.text).about('The names of jobs that have a handler in jobs/queue/'),
+  }),
+  read: async (site) => ({
+    counts: await readCounts(site, '*'),
+    totals: await readTotals(site, '*'),
+    pace: await readQueuePace(site),
+    handlers: handlerNames((await site.jobs()).discovery),
+  }),
+});
+
+export const jobViews = [queueView, countsView, totalsView, paceView, jobsView, jobView];
+
+async function readCounts({ store, nowMs }: Site, pattern: string) {
+  if (store === null) return [];
+  const dueSince = await readDueSince(store, nowMs);
+  const counts = await countJobs(store, pattern, nowMs);
+  return counts.map((count) => ({ ...count, dueSinceMs: dueSince.get(count.name) ?? null }));
+}
+
+async function readTotals({ store }: Site, pattern: string) {
+  return store === null ? [] : await totalJobs(store, pattern);
+}
 
 /** More need not be looked at to say how old the oldest are. */
 const MOST_DUE = 20_000;

@@ -1,4 +1,8 @@
 import { z } from '@hono/zod-openapi';
+import { readListedJob } from '../../../queue/read/jobs.ts';
+import { verbsFor } from '../../../queue/settle/verbs.ts';
+import { incidentRecord, readOpenIncidents } from '../../../report/model/incidents.ts';
+import { readScriptVerbs, scriptVerbsField } from '../../../report/model/overview.ts';
 import { readRun, runDetailsRecord } from '../../../report/model/runs/details.ts';
 import { readRunOutput } from '../../../report/model/runs/output.ts';
 import { readOutputFrom } from '../../../report/model/runs/output-part.ts';
@@ -7,7 +11,7 @@ import { countMatchingRuns, selectRunPage, tellRun, toldRunRecord } from '../../
 import { findRun, findScripts } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { outcomes } from '../../../store/words.ts';
-import { record } from '../../../system/base/record.ts';
+import { field, record, shown } from '../../../system/base/record.ts';
 import {
   countField,
   idSchema,
@@ -26,6 +30,7 @@ import {
 } from '../fields.ts';
 import { type Api, defineRoute } from '../route.ts';
 import { view } from '../view.ts';
+import { jobVerbsField } from './jobs.ts';
 
 const zone = zoneField('times within sentences');
 
@@ -63,6 +68,15 @@ const runsView = view({
   },
 });
 
+const runPageRecord = record('RunDetails', {
+  ...runDetailsRecord.fields,
+  scriptVerbs: scriptVerbsField.about('What can be done to its script now'),
+  queueJob: shown
+    .one(record(null, { id: shown.integer, name: shown.text, verbs: jobVerbsField }))
+    .orNull.about('Its job; null: it is a run of a script, or the job was removed'),
+  incidents: shown.list(field.one(incidentRecord)).about('Open incidents of its script'),
+});
+
 const runView = view({
   operationId: 'getRun',
   path: '/api/runs/{id}',
@@ -73,8 +87,18 @@ const runView = view({
     zone,
   },
   says: 'The run',
-  answers: runDetailsRecord,
-  read: (site, { id, with: other, zone }) => readRun(site, id, createClock(site.nowMs, zone), other),
+  answers: runPageRecord,
+  read: async (site, { id, with: other, zone }) => {
+    const { store, nowMs } = site;
+    const run = await readRun(site, id, createClock(nowMs, zone), other);
+    const job = store === null || run.jobId === null ? null : await readListedJob(store, run.jobId);
+    return {
+      ...run,
+      scriptVerbs: await readScriptVerbs(site, run.script),
+      queueJob: job && { ...job, verbs: verbsFor(job, nowMs) },
+      incidents: await readOpenIncidents(site, run.script),
+    };
+  },
 });
 
 export const runViews = [runsView, runView];

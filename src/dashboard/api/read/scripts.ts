@@ -1,19 +1,28 @@
 import type { Discovery, Script } from '../../../discovery/script.ts';
-import { findPause } from '../../../queue/pauses.ts';
-import { graded, incidentRecord } from '../../../report/model/incidents.ts';
+import type { Site } from '../../../discovery/site.ts';
+import { findPause, WHOLE_QUEUE } from '../../../queue/pauses.ts';
+import { incidentRecord, readOpenIncidents } from '../../../report/model/incidents.ts';
 import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
 import { pauseRecord } from '../../../report/model/pauses.ts';
-import { runningRecord, selectRunning } from '../../../report/model/runs/run.ts';
+import { runningRecord, selectRunning, tierOf } from '../../../report/model/runs/run.ts';
 import { readUsual, selectVersions, usualRecord, versionRecord } from '../../../report/model/runs/script.ts';
 import { findScript } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
 import { whyRecord } from '../../../report/why/explain.ts';
 import { readWhy } from '../../../report/why/why.ts';
-import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
-import { pageOf, readClosedWindow, textSchema, wholeNumber, windowFields, wordsOf, zoneField } from '../fields.ts';
+import {
+  flagField,
+  pageOf,
+  readClosedWindow,
+  textSchema,
+  wholeNumber,
+  windowFields,
+  wordsOf,
+  zoneField,
+} from '../fields.ts';
 import { view } from '../view.ts';
 import { WEEK_MS } from './overview.ts';
 import { optionsField } from './settings.ts';
@@ -49,6 +58,8 @@ export const scriptFileRecord = record('ScriptFile', {
   pause: shown.one(pauseRecord).orNull,
 });
 
+const zone = zoneField('times within sentences');
+
 const name = textSchema.openapi({ example: 'hourly/clean-tmp' });
 
 const pageRecord = record('Script', {
@@ -60,6 +71,7 @@ const pageRecord = record('Script', {
   usual: shown.one(usualRecord),
   versions: shown.list(field.one(versionRecord)),
   incidents: shown.list(field.one(incidentRecord)).about('Open incidents'),
+  why: field.one(whyRecord).orNull.about('Why it did or did not run; null: it was not asked for, or is a handler'),
 });
 
 const MOST_VERSIONS = 100;
@@ -69,10 +81,10 @@ const scriptView = view({
   path: '/api/scripts/{name{.+}}',
   summary: 'One script or handler: its figures, its file, its usual values, and its versions',
   params: { name },
-  query: windowFields,
+  query: { ...windowFields, why: flagField('Also explain why it did or did not run'), zone },
   says: 'The script',
   answers: pageRecord,
-  read: async (site, { name: word, ...words }) => {
+  read: async (site, { name: word, why, zone, ...words }) => {
     const { nowMs, store } = site;
     const { discovery } = await site.jobs();
     const script = await findScript(site, word);
@@ -86,7 +98,8 @@ const scriptView = view({
       running: (await selectRunning(log)).filter((run) => run.script === script),
       usual: await readUsual(store, script, nowMs),
       versions: await selectVersions(log, script, MOST_VERSIONS),
-      incidents: store === null ? [] : (await incidentsOf(store.statements).current([script])).map(graded),
+      incidents: await readOpenIncidents(site, script),
+      why: why === undefined || tierOf(script) === WHOLE_QUEUE ? null : await explain(site, script, zone),
     };
   },
 });
@@ -96,14 +109,18 @@ const whyView = view({
   path: '/api/why/{name{.+}}',
   summary: 'Why a script did or did not run, and what to do about it, as `npx folder-runner why --json` prints it',
   params: { name },
-  query: { zone: zoneField('times within sentences') },
+  query: { zone },
   says: 'The findings',
   answers: whyRecord,
   isWithoutLog: true,
-  read: (site, { name: word, zone }) => readWhy(site, { word, cwd: site.root, clock: createClock(site.nowMs, zone) }),
+  read: (site, { name: word, zone }) => explain(site, word, zone),
 });
 
 export const scriptViews = [scriptsView, scriptView, whyView];
+
+function explain(site: Site, word: string, zone: string | undefined) {
+  return readWhy(site, { word, cwd: site.root, clock: createClock(site.nowMs, zone) });
+}
 
 function scriptsOf({ tiers, handlers }: Discovery): Script[] {
   return [...tiers.flatMap(({ scripts }) => scripts), ...handlers];

@@ -3,7 +3,7 @@ import type { Site } from '../../../discovery/site.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
 import { waiterRecord } from '../../../report/model/status.ts';
 import { readTierStates, type TierState, tierStateRecord } from '../../../report/model/tier.ts';
-import { selectWorkers, workerRecord } from '../../../report/model/workers.ts';
+import { selectAtWork, selectWorkers, workerAtWorkRecord, workerRecord } from '../../../report/model/workers.ts';
 import { noSuchTier } from '../../../report/names.ts';
 import { field, quoting, record, shown } from '../../../system/base/record.ts';
 import { oneOf, pageFields, pageOf, readPage, textSchema } from '../fields.ts';
@@ -63,6 +63,9 @@ const tierView = view({
   },
 });
 
+/** As many as a page shows. */
+const MOST_AT_WORK = 500;
+
 const workersView = view({
   operationId: 'listWorkers',
   path: '/api/workers',
@@ -75,13 +78,19 @@ const workersView = view({
     state: oneOf(['running', 'finished', 'skipped', 'crashed']).optional(),
   },
   says: 'Workers',
-  answers: record(null, { ...pageOf(workerRecord).fields, waiting: shown.list(shown.one(waiterRecord)) }),
+  answers: record(null, {
+    ...pageOf(workerRecord).fields,
+    atWork: shown.list(shown.one(workerAtWorkRecord)).about('All that run now, whatever was asked for'),
+    waiting: shown.list(shown.one(waiterRecord)),
+  }),
   read: async ({ view, states, nowMs }, { limit, cursor, ...filter }) => {
-    const { db } = await view();
+    const log = await view();
+    const { db } = log;
     const [beforeId] = cursor ?? [];
     const select = (most: number) => selectWorkers(db, { ...filter, beforeId, limit: most });
     const page = await readPage(limit, select, ({ id }) => [id]);
-    return { ...page, waiting: states().flatMap((state) => listWaiters(state, nowMs)) };
+    const atWork = await selectAtWork(log, MOST_AT_WORK);
+    return { ...page, atWork, waiting: states().flatMap((state) => listWaiters(state, nowMs)) };
   },
 });
 

@@ -12,12 +12,12 @@ import { attempt, written } from '../manage/act.ts';
 import { isWall, may, session } from '../manage/session.ts';
 import { pages } from '../pages/pages.ts';
 import { hrefOf, place } from '../router.ts';
+import { siteStatus, useSiteStatus } from '../site-status.ts';
 import { report } from '../source/embedded.ts';
 import { Keys, KeysSwitch } from './keys.tsx';
 import { isLoginNeeded, Login } from './login.tsx';
 import { type Scheme, scheme } from './preferences.ts';
 import { SiteSearch } from './search.tsx';
-import { useTab } from './tab.ts';
 
 const { vnode: made } = options;
 
@@ -64,8 +64,9 @@ export function PageFrame() {
 
 /** Which of a viewer's sites it is. */
 function SiteName() {
-  const name = useTab();
-  return <span class="site-name">{name !== null && <Name text={name} />}</span>;
+  useSiteStatus();
+  const { data } = siteStatus.value;
+  return <span class="site-name">{data !== null && <Name text={data.site} />}</span>;
 }
 
 /** By which clocks the page tells its times. */

@@ -1,33 +1,19 @@
 import { effect, signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
 import { countOf } from '../../../system/base/format.ts';
 import { printableLine } from '../../../system/base/text.ts';
 import type { components } from '../../client/paths.ts';
-import { connection, isStatic, useQuery } from '../data.ts';
+import { connection, isStatic } from '../data.ts';
 import { place } from '../router.ts';
+import { siteStatus } from '../site-status.ts';
 
 type Status = components['schemas']['Status'];
 
 /** What the page shown is called. */
 export const pageTitle = signal('');
 
-/** How the site stands; null: nobody knows, or the viewer has not logged in. */
-const standing = signal<Pick<Status, 'site' | 'verdict' | 'troubles'> | null>(null);
-
-/** Keeps the tab of the browser up to date, whose title and icon tell how the site stands. Returns the site's name. */
-export function useTab(): string | null {
-  const { data } = useQuery('/api/status', {});
-  useEffect(() => {
-    standing.value = data;
-    return () => {
-      standing.value = null;
-    };
-  }, [data]);
-  return data === null ? null : printableLine(data.site);
-}
-
+// The title and the icon of the browser's tab tell how the site stands; unknown before the viewer has logged in.
 effect(() => {
-  const state = standing.value;
+  const state = siteStatus.value.data;
   const isOverview = place.value.path === '/' && state !== null;
   const parts = [isOverview ? null : pageTitle.value, state && stateInWords(state), state?.site, 'runner'];
   document.title = parts.flatMap((part) => (part ? printableLine(part) : [])).join(' · ');
@@ -54,7 +40,7 @@ const signs: Readonly<Record<Status['verdict']['level'] | 'unknown', readonly [g
 
 effect(() => {
   const isHeard = isStatic || connection.value === 'online';
-  const [ground, sign] = signs[isHeard ? (standing.value?.verdict.level ?? 'unknown') : 'unknown'];
+  const [ground, sign] = signs[isHeard ? (siteStatus.value.data?.verdict.level ?? 'unknown') : 'unknown'];
   const drawing =
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><circle cx="16" cy="16" r="16" fill="${ground}"/>` +
     `<path d="${sign}" fill="none" stroke="#fff" stroke-width="4" stroke-linecap="round"/></svg>`;

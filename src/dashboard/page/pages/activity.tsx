@@ -61,11 +61,10 @@ const people = [
 
 type Happening = components['schemas']['Activity'];
 
-interface HappeningsProps {
-  readonly items: readonly Happening[];
+type HappeningsProps =
+  | { readonly items: readonly Happening[]; readonly isOfOne?: false }
   /** All are of one job, which need not be named. */
-  readonly isOfOne?: boolean;
-}
+  | { readonly items: components['schemas']['JobStory']['activity']; readonly isOfOne: true };
 
 /** Events, one line each: when, what, of what, why, and by whom. */
 export function Happenings({ items, isOfOne = false }: HappeningsProps) {
@@ -76,7 +75,7 @@ export function Happenings({ items, isOfOne = false }: HappeningsProps) {
         <li key={`${each.at} ${index}`} class={toneOf(each.event)}>
           <Time at={each.at} as={isOfOne ? 'whole' : 'both'} />
           <span>
-            <strong>{each.text}</strong> {!isOfOne && <Subject {...each} />}{' '}
+            <strong>{each.text}</strong> {'job' in each && <Subject {...each} />}{' '}
             {each.run !== null && <RunLink id={each.run}>run {each.run}</RunLink>}
             {each.by !== null && (
               <span class="actor">
@@ -98,7 +97,7 @@ export function Happenings({ items, isOfOne = false }: HappeningsProps) {
 }
 
 /** A run may have ended by what a script said. */
-function detailOf({ detail, run }: Happening): string | null {
+function detailOf({ detail, run }: Pick<Happening, 'detail' | 'run'>): string | null {
   return run !== null || detail === null ? detail : withInstants(detail, (at) => formatShort(at, serverNow.value));
 }
 

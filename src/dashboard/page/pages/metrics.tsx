@@ -11,7 +11,7 @@ import { ScriptLink } from '../components/text.tsx';
 import { serverNow, writeInstant } from '../components/time.tsx';
 import { useQuery } from '../data.ts';
 import { place, setQuery } from '../router.ts';
-import { stateKeys, sumOf } from './queue/counts.tsx';
+import { stateKeys } from './queue/counts.tsx';
 
 type Metrics = components['schemas']['Metrics'];
 
@@ -50,7 +50,7 @@ export function MetricsPage() {
         <SubjectChoice metrics={asked.data} of={of} />
       </div>
       <Answered asked={asked}>{(metrics) => <Told metrics={metrics} of={of} lengthMs={periods[period]} />}</Answered>
-      <JobStates />
+      {asked.data !== null && <JobStates jobs={asked.data.jobs} />}
     </Page>
   );
 }
@@ -195,9 +195,8 @@ function say({ label, values }: ChartSeries, unit: TickUnit, index: number): str
 }
 
 /** How many jobs of the queue are in which state now. */
-function JobStates() {
-  const { data } = useQuery('/api/jobs/counts', {});
-  const counts = stateKeys.map((state) => ({ state, count: sumOf(data?.items ?? [], state) }));
+function JobStates({ jobs }: Pick<Metrics, 'jobs'>) {
+  const counts = stateKeys.map((state) => ({ state, count: jobs[state] }));
   const most = Math.max(...counts.map(({ count }) => count));
   if (most === 0) return null;
   return (

@@ -1,15 +1,16 @@
 import { countOf, formatDuration } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import { Choice, Listed } from '../components/fields.tsx';
-import { Empty, Loading, Notice, Page, Section } from '../components/page.tsx';
+import { Empty, Loading, Page, Section } from '../components/page.tsx';
 import { State } from '../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../components/table.tsx';
 import { Name, RunLink, Words } from '../components/text.tsx';
 import { Elapsed, Time } from '../components/time.tsx';
-import { useList, useQuery } from '../data.ts';
+import { useList } from '../data.ts';
 import { hrefOf, place, setQuery } from '../router.ts';
 
 type Worker = components['schemas']['Worker'];
+type WorkerAtWork = components['schemas']['WorkerAtWork'];
 type Waiter = components['schemas']['Waiter'];
 
 const states: readonly (readonly [value: string, words: string])[] = [
@@ -23,16 +24,14 @@ const states: readonly (readonly [value: string, words: string])[] = [
 /** Workers at work, processes that wait for jobs, and past workers: passes of tiers and workers of the queue. */
 export function Workers() {
   const { state = '' } = place.value.query;
-  const running = useList('/api/workers', { state: 'running', limit: 100 });
   const list = useList('/api/workers', { state: state || undefined, limit: 50 });
-  const atWork = running.items ?? [];
-  const waiting = running.pages[0]?.waiting ?? [];
+  const [newest] = list.pages;
+  const { atWork, waiting } = newest ?? { atWork: [], waiting: [] };
   return (
     <Page title="Workers">
-      {running.problem !== null && <Notice tone="bad" title={running.problem} />}
       <Section title="Now">
-        {running.items === null && <Loading />}
-        {running.items !== null && atWork.length + waiting.length === 0 && <Empty title="Nobody is at work." />}
+        {newest === undefined && list.problem === null && <Loading />}
+        {newest !== undefined && atWork.length + waiting.length === 0 && <Empty title="Nobody is at work." />}
         {atWork.length > 0 && <AtWork workers={atWork} />}
         {waiting.length > 0 && <Waiting waiting={waiting} />}
       </Section>
@@ -96,19 +95,14 @@ const triggerColumn: TableColumn<Worker> = {
   cell: ({ trigger, by }) => by ?? triggerWords[trigger],
 };
 
-function AtWork({ workers }: { readonly workers: readonly Worker[] }) {
-  const { data } = useQuery('/api/status', {});
-  const runningOf = ({ tier, kind }: Worker) =>
-    data?.running.filter(({ script }) =>
-      kind === 'queue' ? script.startsWith('queue/') : script.startsWith(`${tier}/`),
-    ) ?? [];
-  const columns: readonly TableColumn<Worker>[] = [
+function AtWork({ workers }: { readonly workers: readonly WorkerAtWork[] }) {
+  const columns: readonly TableColumn<WorkerAtWork>[] = [
     ...common,
     { title: 'For', cell: ({ startedAt }) => <Elapsed since={startedAt} />, isNumber: true },
     {
       title: 'Runs now',
-      cell: (worker) =>
-        runningOf(worker).map(({ id, script }) => (
+      cell: ({ runs }) =>
+        runs.map(({ id, script }) => (
           <div key={id}>
             <RunLink id={id}>
               <Name text={script} />

@@ -2,8 +2,8 @@
 export type LiveState = 'online' | 'reconnecting' | 'offline';
 
 interface Listener {
-  /** Something may have changed. */
-  readonly onChange: () => void;
+  /** Something may have changed since an answer of another version. */
+  readonly onChange: (version: string) => void;
   readonly onConnection: (connection: LiveState) => void;
 }
 
@@ -100,7 +100,7 @@ class Follower {
     this.#listener.onConnection('online');
     if (version === this.#version) return;
     this.#version = version;
-    this.#listener.onChange();
+    this.#listener.onChange(version);
   }
 
   #poll(): void {

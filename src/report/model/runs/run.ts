@@ -204,6 +204,7 @@ export const runningRecord = record('RunningRun', {
 });
 
 export interface RunningRun extends Values<typeof runningRecord> {
+  readonly workerId: number;
   /** "pid 4711 on web3" */
   readonly runner: string;
   /** It has ended by itself: how, its result file tells the next pass. */
@@ -222,6 +223,7 @@ export async function selectRunning({ db, state }: LogView): Promise<RunningRun[
     attempt: row.attempt,
     pid: row.pid,
     host: row.host,
+    workerId: row.workerId,
     runner: `pid ${row.workerPid} on ${row.host}`,
     maxRssBytes: row.maxRssBytes,
     isOrphan: livenessOfWorker(row) === 'dead',

@@ -1,4 +1,3 @@
-import { useEffect } from 'preact/hooks';
 import {
   countOf,
   describePace,
@@ -11,23 +10,22 @@ import type { components } from '../../../client/paths.ts';
 import { Answered, Empty, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { FAILED, Icon, State } from '../../components/state.tsx';
 import { Name, RiseLines, RunLink, ScriptLink, Words } from '../../components/text.tsx';
-import { setServerTime, Time } from '../../components/time.tsx';
+import { Time } from '../../components/time.tsx';
 import { tell } from '../../components/toast.tsx';
 import { useQuery } from '../../data.ts';
 import { PauseButton } from '../../manage/pause.tsx';
 import { isWall } from '../../manage/session.ts';
 import { hrefOf } from '../../router.ts';
+import { siteStatus } from '../../site-status.ts';
 import { NextCall, type OverviewAnswer, Paused, Running, type StatusAnswer, Tiers } from './tiers.tsx';
 import { Troubles } from './troubles.tsx';
 
 /** Is everything well, what failed, since when, why, what now. */
 export function OverviewPage() {
   const overview = useQuery('/api/overview', {});
-  const status = useQuery('/api/status', {});
-  useEffect(() => setServerTime(status.data?.at ?? null), [status.data?.at]);
   return (
     <Page title="Overview">
-      <Answered asked={status}>
+      <Answered asked={siteStatus.value}>
         {(stands) => <Answered asked={overview}>{(told) => <Told overview={told} status={stands} />}</Answered>}
       </Answered>
     </Page>

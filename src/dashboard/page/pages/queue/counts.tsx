@@ -27,7 +27,7 @@ type CountedState = keyof typeof countedStates;
 
 export const stateKeys = Object.keys(countedStates) as CountedState[];
 
-export function sumOf(counts: readonly JobCounts[], state: CountedState): number {
+function sumOf(counts: readonly JobCounts[], state: CountedState): number {
   return counts.reduce((sum, each) => sum + each[state], 0);
 }
 

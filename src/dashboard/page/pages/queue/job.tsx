@@ -68,7 +68,8 @@ function Whole({ text, problem }: { readonly text: string; readonly problem: str
             <Family job={job} />
             <RunsOfJob runs={job.runs} />
             <Section title="Its life">
-              <Life id={job.id} />
+              {/* Oldest first, as one tells a story. */}
+              <Happenings items={job.activity} isOfOne />
             </Section>
           </>
         )}
@@ -191,12 +192,6 @@ function RunsOfJob({ runs }: { readonly runs: Story['runs'] }) {
       />
     </Section>
   );
-}
-
-/** Oldest first, as one tells a story. */
-function Life({ id }: { readonly id: number }) {
-  const asked = useQuery('/api/activity', { params: { query: { job: id, limit: 500 } } });
-  return <Answered asked={asked}>{({ items }) => <Happenings items={items.toReversed()} isOfOne />}</Answered>;
 }
 
 /** Words and signs of JSON that is indented. A lookahead behind a text would try each way to split it. */

@@ -11,6 +11,7 @@ import { AddJob } from '../../manage/add-job.tsx';
 import { PauseButton, type PauseInForce, pausedWords } from '../../manage/pause.tsx';
 import { may } from '../../manage/session.ts';
 import { hrefOf, place, setQuery } from '../../router.ts';
+import { siteStatus } from '../../site-status.ts';
 import { countedStates, NamesTable, PaceLine, StateTiles, stateKeys } from './counts.tsx';
 import type { JobFilters } from './job-words.tsx';
 import { JobListing } from './list.tsx';
@@ -18,53 +19,43 @@ import { JobListing } from './list.tsx';
 /** The queue: how much waits and for how long, what has failed, what has no handler, and the jobs themselves. */
 export function QueuePage() {
   const filters = readFilters();
-  const counts = useQuery('/api/jobs/counts', {});
-  const totals = useQuery('/api/jobs/totals', {});
-  const pace = useQuery('/api/jobs/pace', {});
-  const status = useQuery('/api/status', {});
+  const queue = useQuery('/api/queue', {});
+  const status = siteStatus.value;
   const pauses = status.data?.pauses ?? [];
   const own = pauses.find(({ name }) => name === 'queue' || name === '*') ?? null;
   const aside = (
     <>
-      <AddButton />
+      <AddButton names={queue.data?.handlers ?? []} />
       <PauseButton name="queue" pause={own} />
     </>
   );
   return (
     <Page title="Queue" aside={aside}>
       <Answered asked={status}>{({ queue }) => <QueueStanding queue={queue} pauses={pauses} />}</Answered>
-      {pace.data !== null && <PaceLine pace={pace.data} />}
-      <Answered asked={counts}>
-        {({ items }) => (
+      <Answered asked={queue}>
+        {({ counts, totals, pace }) => (
           <>
-            <StateTiles counts={items} since={pace.data?.all.oldestDue ?? null} chosen={filters.state ?? ''} />
-            {items.length > 0 && (
+            <PaceLine pace={pace} />
+            <StateTiles counts={counts} since={pace.all.oldestDue} chosen={filters.state ?? ''} />
+            {counts.length > 0 && (
               <Section title="By name">
-                <NamesTable
-                  counts={items}
-                  totals={totals.data?.items ?? []}
-                  paces={pace.data?.names ?? []}
-                  pauses={pauses}
-                />
+                <NamesTable counts={counts} totals={totals} paces={pace.names} pauses={pauses} />
               </Section>
             )}
           </>
         )}
       </Answered>
       <Section title="Jobs">
-        <Filters filters={filters} names={counts.data?.items.map(({ name }) => name) ?? []} />
+        <Filters filters={filters} names={queue.data?.counts.map(({ name }) => name) ?? []} />
         <JobListing filters={filters} />
       </Section>
     </Page>
   );
 }
 
-function AddButton() {
+function AddButton({ names }: { readonly names: readonly string[] }) {
   const [isAdding, setIsAdding] = useState(false);
-  const tiers = useQuery('/api/tiers', {});
   if (!may('run')) return null;
-  // A handler is `queue/mail/welcome`, its jobs are `mail/welcome`.
-  const names = tiers.data?.handlers.map(({ script }) => script.replace(/^queue\//, '')) ?? [];
   return (
     <>
       <button type="button" class="primary" onClick={() => setIsAdding(true)}>

@@ -9,10 +9,12 @@ import { attempt, written } from '../../manage/act.ts';
 import { session } from '../../manage/session.ts';
 import type { ShownJob } from './job-words.tsx';
 
+type NamedJob = Pick<ShownJob, 'id' | 'name' | 'verbs'>;
+
 type VerbButton = components['schemas']['Session']['buttons'][number];
 
 interface JobVerbsProps {
-  readonly jobs: readonly ShownJob[];
+  readonly jobs: readonly NamedJob[];
   /** On the button of each verb. Default: the verb's own name. */
   readonly words?: string;
   readonly onDone?: (verb: string) => void;
@@ -56,7 +58,7 @@ export function JobVerbs({ jobs, words, onDone }: JobVerbsProps) {
 const MOST_AT_ONCE = 1000;
 
 /** Each by itself: one that is refused keeps none of the others back. */
-async function change({ verb, done }: VerbButton, jobs: readonly ShownJob[]): Promise<void> {
+async function change({ verb, done }: VerbButton, jobs: readonly NamedJob[]): Promise<void> {
   const refused: string[] = [];
   for (let start = 0; start < jobs.length; start += MOST_AT_ONCE) {
     const ids = jobs.slice(start, start + MOST_AT_ONCE).map(({ id }) => id);
@@ -72,7 +74,7 @@ async function change({ verb, done }: VerbButton, jobs: readonly ShownJob[]): Pr
 }
 
 /** "job 7 (mail/welcome)", or "3 jobs". */
-function wordsOf(jobs: readonly ShownJob[]): string {
+function wordsOf(jobs: readonly NamedJob[]): string {
   const [job] = jobs;
   return job !== undefined && jobs.length === 1 ? `job ${job.id} (${job.name})` : countOf(jobs.length, 'job');
 }

@@ -33,8 +33,8 @@ function Aside({ run }: { readonly run: ShownRun }) {
     <>
       <RunOutcome run={run} />
       {run.outcome === 'running' && <StopRun run={run} />}
-      {run.outcome !== 'running' && run.job !== null && may('run') && <RetryJob id={run.job} />}
-      {run.outcome !== 'running' && run.job === null && <Again run={run} />}
+      {run.outcome !== 'running' && run.queueJob !== null && may('run') && <RetryJob job={run.queueJob} />}
+      {run.outcome !== 'running' && run.scriptVerbs.includes('run') && <Again run={run} />}
     </>
   );
 }
@@ -49,23 +49,18 @@ function Again({ run: { script } }: { readonly run: ShownRun }) {
 }
 
 /** Lets the job of a run run once more, by the verb that it takes now. */
-function RetryJob({ id }: { readonly id: number }) {
-  const { data: job } = useQuery('/api/jobs/{id}', { params: { path: { id } } });
-  const verb = retryVerbs.find((each) => job?.verbs.includes(each));
-  return job === null || verb === undefined ? null : (
-    <JobVerbs jobs={[{ ...job, verbs: [verb] }]} words="Retry its job" />
-  );
+function RetryJob({ job }: { readonly job: NonNullable<ShownRun['queueJob']> }) {
+  const verb = retryVerbs.find((each) => job.verbs.includes(each));
+  return verb === undefined ? null : <JobVerbs jobs={[{ ...job, verbs: [verb] }]} words="Retry its job" />;
 }
 
 const retryVerbs = ['kick', 'requeue'] as const;
 
 /** The open incidents of its script, and what can be done about them. */
-function OpenIncidents({ script }: Pick<ShownRun, 'script'>) {
-  const query = { state: 'open', subject: script, limit: 5 } as const;
-  const { data } = useQuery('/api/incidents', { params: { query } });
+function OpenIncidents({ incidents }: Pick<ShownRun, 'incidents'>) {
   return (
     <>
-      {data?.items.map((incident) => (
+      {incidents.map((incident) => (
         <p key={incident.id} class="bar">
           <a href={hrefOf('/incidents')}>Incident {incident.id}</a>
           <IncidentButtons incident={{ ...incident, isAcknowledged: incident.acknowledgedAt !== null }} />
@@ -138,7 +133,7 @@ function Ending({ run }: { readonly run: ShownRun }) {
             </p>
           )}
           {run.changeText !== null && <p>{run.changeText}</p>}
-          {may('run') && <OpenIncidents script={run.script} />}
+          {may('run') && <OpenIncidents incidents={run.incidents} />}
         </Notice>
       )}
       {said !== null && tone !== 'bad' && (

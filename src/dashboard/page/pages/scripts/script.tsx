@@ -17,6 +17,7 @@ import { PauseButton } from '../../manage/pause.tsx';
 import { RunNow, RunWithArguments } from '../../manage/run-now.tsx';
 import { StopRun } from '../../manage/stop-run.tsx';
 import { place } from '../../router.ts';
+import { siteStatus } from '../../site-status.ts';
 import { Output } from '../runs/run-output.tsx';
 import { OutcomeChoice, Runs } from '../runs/runs.tsx';
 import { HistorySection } from './history.tsx';
@@ -26,7 +27,9 @@ type ScriptAnswer = components['schemas']['Script'];
 
 /** One script: is it well, why did it (not) run, what does it do now, how did it do before. */
 export function ScriptPage({ item }: { readonly item: string }) {
-  const asked = useQuery('/api/scripts/{name}', { params: { path: { name: item } } });
+  // A report is made without it.
+  const query = isStatic ? {} : ({ why: 'true' } as const);
+  const asked = useQuery('/api/scripts/{name}', { params: { path: { name: item }, query } });
   return (
     <Page title={item} aside={asked.data === null ? null : <Aside script={asked.data} />}>
       <Answered asked={asked}>{(script) => <Told script={script} />}</Answered>
@@ -35,13 +38,13 @@ export function ScriptPage({ item }: { readonly item: string }) {
 }
 
 function Aside({ script }: { readonly script: ScriptAnswer }) {
-  const { script: name, tier, presence, pause } = script;
+  const { script: name, verbs, pause } = script;
   return (
     <>
       <StateOf script={script} />
-      {presence === 'present' && tier !== 'queue' && <RunNow script={name} />}
-      {presence === 'present' && tier !== 'queue' && <RunWithArguments script={name} />}
-      {presence !== 'gone' && presence !== 'disabled' && <PauseButton name={name} pause={pause} />}
+      {verbs.includes('run') && <RunNow script={name} />}
+      {verbs.includes('run') && <RunWithArguments script={name} />}
+      {verbs.some((verb) => verb !== 'run') && <PauseButton name={name} pause={pause} />}
     </>
   );
 }
@@ -84,7 +87,7 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
           <Output run={id} isRunning />
         </Section>
       ))}
-      {script.tier !== 'queue' && <WhySection script={script.script} />}
+      {script.why !== null && <WhySection why={script.why} />}
       <Section title="Duration and memory">
         <HistorySection script={script.script} />
       </Section>
@@ -144,7 +147,7 @@ function Head({ script }: { readonly script: ScriptAnswer }) {
 
 /** Its tier or its own times, when it runs next, and what keeps it from running. */
 function Schedule({ script }: { readonly script: ScriptAnswer }) {
-  const { data: status } = useQuery('/api/status', {});
+  const { data: status } = siteStatus.value;
   // The queue is no tier, and neither is a folder that is gone.
   const tier = status?.tiers.find((each) => each.tier === script.tier);
   const period = tier?.periodMs ? formatPeriod(tier.periodMs) : null;
@@ -227,26 +230,17 @@ function Versions({ script: { versions } }: { readonly script: ScriptAnswer }) {
 const tones: Readonly<Record<string, Tone>> = { fine: 'good', notable: 'warning', wrong: 'bad' };
 
 /** Why it did or didn't run: one sentence, what is unusual, and on request all that it was concluded from. */
-function WhySection({ script }: { readonly script: string }) {
-  const asked = useQuery('/api/why/{name}', { params: { path: { name: script } } });
-  // A report may have been made without it.
-  if (isStatic && asked.data === null) return null;
+function WhySection({ why: { conclusion, findings } }: { readonly why: components['schemas']['Why'] }) {
   return (
     <Section title="Why it does or doesn’t run">
-      <Answered asked={asked}>
-        {({ conclusion, findings }) => (
-          <>
-            <p>
-              <Words text={conclusion} />
-            </p>
-            <Findings findings={findings.filter(({ verdict }) => verdict !== 'fine')} />
-            <details>
-              <summary>All that was looked at</summary>
-              <Findings findings={findings} />
-            </details>
-          </>
-        )}
-      </Answered>
+      <p>
+        <Words text={conclusion} />
+      </p>
+      <Findings findings={findings.filter(({ verdict }) => verdict !== 'fine')} />
+      <details>
+        <summary>All that was looked at</summary>
+        <Findings findings={findings} />
+      </details>
     </Section>
   );
 }

@@ -10,23 +10,22 @@ import { Time } from '../../components/time.tsx';
 import { useQuery } from '../../data.ts';
 import { RunNow } from '../../manage/run-now.tsx';
 import { hrefOf, place, setQuery } from '../../router.ts';
+import { siteStatus } from '../../site-status.ts';
 
 /** All scripts: what failed comes first, each with its figures of the last days. */
 export function Scripts() {
   const overview = useQuery('/api/overview', {});
-  const status = useQuery('/api/status', {});
+  const { data: status } = siteStatus.value;
   return (
     <Page title="Scripts">
-      {status.data?.isLogUnread && (
+      {status?.isLogUnread && (
         <Notice tone="bad" title="The activity log cannot be read">
           <p>
-            <Words text={status.data.logProblem ?? 'What ran is not known.'} />
+            <Words text={status.logProblem ?? 'What ran is not known.'} />
           </p>
         </Notice>
       )}
-      <Answered asked={overview}>
-        {(told) => <ScriptList rows={makeRows(told, status.data)} since={told.since} />}
-      </Answered>
+      <Answered asked={overview}>{(told) => <ScriptList rows={makeRows(told, status)} since={told.since} />}</Answered>
     </Page>
   );
 }
@@ -120,7 +119,7 @@ const columns: readonly TableColumn<ScriptRow>[] = [
   {
     title: 'Run now',
     isTitleHidden: true,
-    cell: ({ script, tier, presence }) => presence === 'present' && tier !== 'queue' && <RunNow script={script} />,
+    cell: ({ script, verbs }) => verbs.includes('run') && <RunNow script={script} />,
   },
 ];
 
