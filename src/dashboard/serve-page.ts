@@ -59,7 +59,7 @@ function asksForPage(
   address: Address,
 ): boolean {
   const [path = ''] = url.split('?');
-  // Whatever asks for the script of a worker gets one that leaves.
+  // A request for a service worker's script gets a script that unregisters the worker.
   if (path !== '/' || !['GET', 'HEAD'].includes(method) || headers['service-worker'] !== undefined) return false;
   if (countHosts(rawHeaders) > 1) return false;
   const header = (name: string) => headers[name]?.toString();

@@ -217,7 +217,7 @@ export interface ListOptions {
   /** A glob over names: `mail/*`. Default: all. */
   readonly pattern?: string | readonly string[];
   readonly state?: JobState | readonly JobState[];
-  /** Of the jobs that wait only those that are due (`ready`), or whose time has not come (`delayed`). */
+  /** Waiting jobs only: those that are due (`ready`), or those whose time has not come (`delayed`). */
   readonly due?: 'ready' | 'delayed';
   readonly parent?: number;
   /**

@@ -37,7 +37,7 @@ interface PauseWish {
   readonly forMs?: number | undefined;
   /** Whether due jobs fail instead of waiting; only for jobs of the queue. */
   readonly fail?: boolean | undefined;
-  /** Who pauses it; left out: nobody knows. */
+  /** The person who pauses it; left out: unknown. */
   readonly by?: string | null;
 }
 

@@ -71,7 +71,7 @@ export interface VerbQueue extends Queue {
   applyToMany(verb: VerbName, ids: readonly number[], options?: object): Promise<ChangedOfMany[]>;
   /** The next jobs of a selection, by number. */
   selectStep(selection: JobSelection): Promise<{ readonly ids: readonly number[]; readonly next: number | null }>;
-  /** What the verb would do to the selected jobs. */
+  /** Foresees the verb's effect on the selected jobs. */
   planChange(verb: VerbName, selection: JobSelection): Promise<ChangePlan>;
 }
 

@@ -437,7 +437,7 @@ export const tables = {
       /** Null: until it is resumed. */
       until: instant.orNull,
       created_at: instant,
-      /** Who has paused it; null: nobody knows. */
+      /** The person who paused it; null: unknown. */
       actor: text.orNull,
     },
     { key: ['name'] },

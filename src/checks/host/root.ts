@@ -256,7 +256,7 @@ function judgeTables({ what, cure, sql }: SchemaFlaw): Found {
   const sentence = `another program has changed it: ${what}`;
   if (cure === 'new-log') return critical(sentence, SET_ASIDE);
   if (cure === 'make-again') return critical(sentence, 'The runner makes it again within two passes, if it is needed.');
-  // Whoever made it has named it: what is copied into a shell must stay one word.
+  // Its maker chose the name, which must stay one word where the command is copied into a shell.
   return warning(sentence, `Remove it: \`sqlite3 .runner/activity.db '${sql.replaceAll("'", "'\\''")}'\`.`);
 }
 

@@ -34,7 +34,7 @@ interface Request {
   readonly options: JobOptions;
 }
 
-/** Of several, each has a transaction of its own: one that is refused keeps none of the others back. */
+/** Each of several jobs has its own transaction, so that the others are changed if one is refused. */
 async function change(context: CommandContext, { ids, verb, options }: Request): Promise<void> {
   const { token, json, root } = options;
   const isOne = ids.length === 1;

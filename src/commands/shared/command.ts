@@ -39,7 +39,7 @@ export type Completed =
 interface Taken {
   readonly about: string;
   readonly choices?: readonly string[];
-  /** What a shell completes. Default: the choices, else names of files. */
+  /** The completions that a shell offers. Default: the choices, otherwise names of files. */
   readonly completes?: Completed;
   readonly default?: string;
   /** Names of options that cannot stand beside it. */
@@ -219,7 +219,7 @@ function namesOf(form: string): { readonly name: string; readonly key: string } 
   return { name: option.long ?? form, key: option.attributeName() };
 }
 
-/** What a shell completes at the place of an argument, by its index, or as the value of an option. */
+/** The completions of an argument, by its index, or of an option's value. */
 export function completedAt(command: Command, place: number | Option): Completed | undefined {
   const { args = {}, options = {} } = definitions.get(command) ?? {};
   const taken = typeof place === 'number' ? Object.values(args)[place] : options[place.flags];

@@ -5,7 +5,7 @@ import type { LiveSite } from '../site.ts';
 import { answer, readLog } from './fields.ts';
 import { type Api, defineRoute, recordResponse } from './route.ts';
 
-/** What can be asked of a site, and answered as one record. */
+/** A question about a site, which one record answers. */
 interface View<Params extends z.ZodRawShape, Query extends z.ZodRawShape, F extends Fields> {
   /** By which generated clients call it: `listRuns`. */
   readonly operationId: string;

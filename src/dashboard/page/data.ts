@@ -61,7 +61,7 @@ type Answer<P extends GetPath> = paths[P] extends {
   ? Body
   : never;
 
-/** Told once for the whole page, by the frame, while there is no connection. */
+/** The frame shows this while there is no connection, once for the whole page. */
 export const UNREACHABLE = 'The server cannot be reached.';
 
 export interface Asked<Body> {

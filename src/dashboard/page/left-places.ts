@@ -14,7 +14,7 @@ const places = new Map<string, LeftPlace>();
 
 let entry = '';
 
-/** Where the viewer was when they left the page to which they have come back; null: they have not come back. */
+/** The viewer's place on this page when they left it before; null: they have not come back to it. */
 let wanted: Pick<LeftPlace, 'scrollY' | 'link'> | null = null;
 
 /** Finds out whether the viewer has come back to an entry of the history. */
@@ -43,7 +43,7 @@ addEventListener('click', ({ target }) => {
   leftPlace().link = link?.getAttribute('href') ?? null;
 });
 
-/** What has not come by then is not waited for. */
+/** Longest wait for the rows of that place, in milliseconds. */
 const LONGEST_WAIT_MS = 3_000;
 
 /** Shows a page as the viewer has left it, once its rows are there. False: they have not come back to it. */

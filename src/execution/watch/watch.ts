@@ -292,7 +292,7 @@ export type Cause = 'timeout' | 'stop' | 'asked' | 'memory' | 'hung';
 export interface Termination {
   /** Null while nothing has asked for its end. */
   readonly cause: Cause | null;
-  /** Who has asked for its end; null: it has another cause. */
+  /** The person who asked for its end; null: it has another cause. */
   readonly stoppedBy: string | null;
   /** Whether SIGTERM did not suffice. */
   readonly killed: boolean;

@@ -225,7 +225,7 @@ function weigh(incident: IncidentDetail): number {
   return (isOpen(incident) ? 2 : 0) + (incident.severity === 'critical' ? 1 : 0);
 }
 
-/** What is wrong, or is no more: the worst first. */
+/** Names the incident, or counts several: `2 problems, 1 recovered: hourly/backup, …`. */
 function headlineOf({ event }: AlertMessage, sorted: readonly IncidentDetail[]): string {
   const [first] = sorted;
   if (first !== undefined && sorted.length === 1) return titleOf(first, event === 'reminder');

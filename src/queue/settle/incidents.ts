@@ -82,7 +82,7 @@ export function fingerprintOf(run: Failure): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 12);
 }
 
-/** What a message says apart from the values in it, by its first line. */
+/** The first line of a message without the values in it. */
 export function causeOf(message: string): string {
   return normalize(message.trim().split('\n', 1)[0] ?? '');
 }

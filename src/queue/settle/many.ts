@@ -18,7 +18,7 @@ export type JobSelection = {
   readonly search?: string | undefined;
 };
 
-/** What a verb would do to the selected jobs. */
+/** The effect that a verb would have on the selected jobs. */
 export interface ChangePlan {
   /** How many jobs the verb takes. */
   readonly jobs: number;
@@ -39,7 +39,7 @@ interface Cause {
   readonly jobs: number;
 }
 
-/** Nobody reads more in a question. */
+/** Most causes that a question to the user lists. */
 const MOST_CAUSES = 20;
 
 /** A search for a change may take longer than one for a page, but others wait meanwhile. */
@@ -98,7 +98,7 @@ function oldest(selection: JobSelection, at: number, limit: number): NumberedLis
   return { ...readFilter(selection, at), order: 'oldest', limit };
 }
 
-/** What became of one job of many. */
+/** The result for one job of many. */
 export interface ChangedOfMany {
   readonly id: number;
   readonly ok: boolean;

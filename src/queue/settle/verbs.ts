@@ -61,7 +61,7 @@ export interface Verb<Options, Result> extends StateWords {
   readonly summary: string;
   /** The dashboard's button; absent: the dashboard has none. */
   readonly button?: VerbButton;
-  /** What a caller of the API must be allowed to do. Default: run. */
+  /** The permission that a caller of the API needs. Default: run. */
   readonly permission?: 'manage';
   /** Whether the holder of a claim may name its token. */
   readonly takesToken?: boolean;

@@ -330,7 +330,7 @@ const events: Source = async ({ db }, asked) => {
   }));
 };
 
-/** Each with the events that it alone tells of; absent: it tells of others, too. */
+/** The sources of activity, each with the events that come from it alone; absent: further ones come from it, too. */
 const sources: readonly (readonly [source: Source, events?: readonly ActivityEvent[]])[] = [
   [workersBegun, ['worker-started', 'worker-skipped']],
   [jobsAdded, ['job-queued']],

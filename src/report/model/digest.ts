@@ -14,7 +14,7 @@ export interface Digest extends Judged {
   readonly risen: readonly ScriptOverview[];
   /** By CPU time, the most first. */
   readonly costly: readonly CostlyScript[];
-  /** What was wrong and ended in the window, the latest first. */
+  /** Incidents that ended in the window, the latest first. */
   readonly over: Awaited<ReturnType<typeof selectOver>>;
 }
 

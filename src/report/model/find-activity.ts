@@ -7,7 +7,7 @@ import { type Activity, type ActivityPlace, type ActivityQuery, selectActivity }
 interface ActivityFilter {
   /** The name of a script or a job, as a glob; of an entry without a name its detail. */
   readonly subject?: string | undefined;
-  /** Who did it, as a glob: `*` is anybody who is recorded. */
+  /** The person who did it, as a glob: `*` is any person on record. */
   readonly by?: string | undefined;
   /** A text in the entry, in any case. */
   readonly search?: string | undefined;

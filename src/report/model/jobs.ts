@@ -109,7 +109,7 @@ export const jobTotalsRecord = record('JobTotals', {
   kicked: shown.integer,
 });
 
-/** What a change of many jobs would do: `runner kick --dry-run --json`. */
+/** The effect that a change of many jobs would have: `runner kick --dry-run --json`. */
 export const changePlanRecord = record('ChangePlan', {
   jobs: shown.integer.about('How many jobs the verb takes'),
   refused: shown.integer.about('How many of the chosen jobs it would refuse'),

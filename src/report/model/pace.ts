@@ -52,7 +52,7 @@ const SOON_MS = 15 * MINUTE_MS;
 /** More due jobs are not counted. */
 const MOST_DUE = 100_000;
 
-/** What is known of the jobs of a name, or of several. */
+/** The figures of the jobs of one name, or of several. */
 interface Flow {
   readonly added: number;
   readonly due: number;

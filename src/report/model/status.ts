@@ -94,7 +94,7 @@ export interface QueueStatus {
 }
 
 export interface PacedQueue extends QueueStatus {
-  /** Of all names; null: the workers keep up. */
+  /** The pace of all names together; null: the workers keep up. */
   readonly pace: TotalPace | null;
 }
 
@@ -139,7 +139,7 @@ interface UnjudgedStatus extends Omit<Values<typeof statusRecord>, 'queue' | key
 
 export interface Status extends UnjudgedStatus, Judged {}
 
-/** Of a log that cannot be read no number is known. */
+/** The status with the queue's figures, which are null if the log cannot be read. */
 export function withFigures(status: Status) {
   const { counts, workers, idleWorkers, ...lists } = status.queue;
   const figures = { ...counts, workers, idleWorkers };

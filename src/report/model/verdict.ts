@@ -46,9 +46,9 @@ export interface Judged {
 }
 
 /**
- * What the health checks find.
+ * Runs the health checks.
  *
- * @param codes of the checks. Default: all
+ * @param codes the checks to run. Default: all
  * @throws {UsageError} (rejects) if the settings are wrong
  */
 export async function readHealth(site: Site, codes?: readonly CheckCode[]): Promise<CheckReport> {
@@ -148,7 +148,7 @@ function numberCauses(troubles: readonly Trouble[]): Trouble[] {
 }
 
 interface Evidence extends Pick<Judged, 'troubles'> {
-  /** What the checks come to. */
+  /** The worst result of the checks. */
   readonly status: CheckStatus;
   readonly isUntouched: boolean;
   readonly hasWrongSettings: boolean;

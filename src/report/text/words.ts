@@ -154,9 +154,7 @@ export function describeDeviation(deviation: Deviation, clock: Clock): string {
   return `${what}${figure(value)} instead of its usual ${figure(usual)}`;
 }
 
-/**
- * In what a script's last run was unlike those before it, without what is told of all its runs since they rose.
- */
+/** The figures in which a script's last run was unusual, without those that have risen for all its recent runs. */
 export function describeUnusual(
   deviations: readonly Deviation[],
   { slower, heavier }: { readonly slower: unknown; readonly heavier: unknown },
@@ -283,7 +281,7 @@ const eventWords: Readonly<Record<ActivityEvent, string>> = {
   'spool-replayed': 'spool replayed',
 };
 
-/** All events that the activity tells of. */
+/** All events of the activity. */
 export const activityEvents = Object.keys(eventWords) as ActivityEvent[];
 
 /** The event in words. A code written by plain SQL may be unknown, and stands for itself. */

@@ -20,7 +20,7 @@ export interface NewEvent {
 export function eventsOf(db: Statements) {
   return {
     record: (events: readonly NewEvent[]) => recordEvents(db, events),
-    /** Who has asked first for the end of the run; null: nobody. The job's number is never another one's. */
+    /** The first person who asked for the end of the run; null: nobody did. The job's number is never used again. */
     whoStops: async ({ runId, jobId }: RunRef) =>
       (
         await db.first<{ actor: string | null }>(

@@ -16,7 +16,7 @@ export interface JobFilter {
   /** Globs over names; undefined: all. */
   readonly patterns?: readonly string[] | undefined;
   readonly states?: readonly JobState[] | undefined;
-  /** Of those that wait. */
+  /** Waiting jobs only. */
   readonly due?: 'ready' | 'delayed' | undefined;
   readonly parent?: number | undefined;
   readonly before?: number | undefined;

@@ -9,7 +9,7 @@ export interface Pause {
   /** Epoch milliseconds; null: until it is resumed. */
   readonly until: number | null;
   readonly createdAt: number;
-  /** Who has paused it; null: nobody knows. */
+  /** The person who paused it; null: unknown. */
   readonly by: string | null;
 }
 

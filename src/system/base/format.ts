@@ -100,7 +100,7 @@ interface Rises<At> {
 }
 
 /**
- * What has risen of a script, a line each: `30s, 4.7× its usual 6.4s since 25 Nov 04:42, its file unchanged`.
+ * A line for each risen figure of a script: `30s, 4.7× its usual 6.4s since 25 Nov 04:42, its file unchanged`.
  *
  * @param short writes an instant in the reader's zone
  */

@@ -136,7 +136,7 @@ const LONGEST_HELD = 4096;
 /**
  * Makes the output of a script safe to show as it comes. A piece may end inside a terminal sequence: the possible
  * beginning of one waits for the rest of its line, as does a line that is written over; everything else is passed on
- * at once. What was passed on of a line keeps it: what is written over it stands on the next one.
+ * at once. Text that was passed on stays: text that is written over it stands on the next line.
  */
 export async function* toPrintableLines(pieces: AsyncIterable<string> | Iterable<string>): AsyncGenerator<string> {
   let held = '';

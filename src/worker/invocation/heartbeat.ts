@@ -105,7 +105,7 @@ export function startHeartbeat(
   };
 }
 
-/** What is to be looked at from time to time. */
+/** Functions to call at each look. */
 function createLooks() {
   const looks = new Set<() => void>();
   return {

@@ -92,7 +92,7 @@ export class SpoolRecorder {
     return startedAt;
   }
 
-  /** Nobody sees the run, and nobody can stop it. */
+  /** Without the log, other processes neither see the run nor can stop it. */
   async recordProgress(): Promise<null> {
     return null;
   }

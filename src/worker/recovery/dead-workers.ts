@@ -234,7 +234,7 @@ export interface LostRunRequest {
   /** "pid 4711 on web3" */
   readonly runner: string;
   readonly timeoutMs: number;
-  /** Who wants its end; null or absent: nobody. */
+  /** The person who wants its end; null or absent: nobody does. */
   readonly stoppedBy?: string | null;
   readonly graceMs: number;
   readonly maxOutputBytes: number;

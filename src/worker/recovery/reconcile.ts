@@ -119,7 +119,7 @@ async function keepOrphans(store: Store, alive: readonly LostRun[]): Promise<voi
   }
 }
 
-/** Who wants the end of a run that goes on without its runner; null: nobody. */
+/** The person who wants the end of a run that goes on without its runner; null: nobody does. */
 async function whoStops({ events }: Store, { claim: { run } }: LostRun): Promise<string | null> {
   return run === null ? null : await events.whoStops({ runId: run.id, jobId: run.jobId });
 }

@@ -12,7 +12,7 @@ interface MeantRun {
   readonly startedAtMs: number;
 }
 
-/** Who wants the end of a run, and when. */
+/** A person's wish to end a run. */
 interface StopWish {
   readonly by: string;
   /** UTC epoch milliseconds. */
@@ -33,7 +33,7 @@ export async function stopRun(store: Store, meant: MeantRun, wish: StopWish): Pr
   return !(await hasLostWorker(store, workerId));
 }
 
-/** Records who wants the end of the run. Who asks once more changes nothing. */
+/** Records the wish to end the run; a second wish changes nothing. */
 async function requestStop(session: StoreSession, { id, startedAtMs }: MeantRun, { by, at }: StopWish) {
   const seen = await session.runs.byNumber(id);
   if (seen !== null) await session.jobs.lock([seen.jobId]);

@@ -57,7 +57,7 @@ interface Place {
   readonly group: string | undefined;
 }
 
-/** What is pointed with, the last time. */
+/** The kind of pointer that was used last. */
 interface Pointer {
   isFinger: boolean;
 }
@@ -82,7 +82,7 @@ export function chartOptions(spec: () => ChartSpec, listeners: ChartListeners, p
       bind: {
         // Listened to together with the single click.
         dblclick: () => null,
-        // What a tap has pointed at stays.
+        // A tap leaves its tooltip open.
         mouseleave: (_, __, leave) => (event) => (pointer.isFinger ? null : leave(event)),
       },
       ...(group === undefined ? {} : { sync: { key: group, setSeries: false } }),

@@ -13,7 +13,7 @@ interface SearchProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Nobody waits for what they are still typing. */
+/** Time without typing after which a field takes effect. */
 const TYPING_MS = 250;
 
 /** Filters while one types, a moment after the last key; at once on Enter. */
@@ -220,7 +220,7 @@ interface Range {
 export function readRange({ since, until }: Range): { since?: string; until?: string } {
   const start = since && readLocalTime(since, serverNow.peek(), 'past');
   const end = until && readLocalTime(until, serverNow.peek(), 'past');
-  // What is no time is a length, which is the same everywhere.
+  // Other words are lengths of time, which are the same in every zone.
   return {
     ...(since && { since: start ? new Date(start.startMs).toISOString() : since }),
     ...(until && { until: end ? new Date(end.endMs).toISOString() : until }),

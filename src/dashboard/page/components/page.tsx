@@ -10,7 +10,7 @@ import { Sentences, Words } from './text.tsx';
 interface PageProps {
   /** Its heading. */
   readonly title: string;
-  /** What the browser's tab calls it. Default: its heading. */
+  /** The title of the browser's tab. Default: the heading. */
   readonly tab?: string | undefined;
   /** Beside the heading: a badge, buttons. */
   readonly aside?: ComponentChildren;

@@ -34,7 +34,7 @@ function withTimes(sentence: string) {
   return parts.map((part, index) => (index % 2 === 1 ? <Time key={part} at={part} as="short" /> : part));
 }
 
-/** What has risen of a script, a line each; nothing where all is as usual. */
+/** A line for each figure of a script that has risen. */
 export function RiseLines(rises: Parameters<typeof describeRises<string | null>>[0]) {
   return describeRises(rises, (at) => at ?? UNKNOWN).map((text) => (
     <p key={text}>

@@ -21,7 +21,7 @@ import { SiteSearch } from './search.tsx';
 
 const { vnode: made } = options;
 
-/** Who may see no other page than the overview has no links: without an address, they are plain text. */
+/** A viewer who may see the overview alone gets links without an address, which are plain text. */
 options.vnode = (node) => {
   if (isWall.peek() && node.type === 'a') node.props = { ...node.props, href: undefined } as typeof node.props;
   made?.(node);

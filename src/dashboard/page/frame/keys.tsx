@@ -1,7 +1,7 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { hasKeys } from './preferences.ts';
 
-/** What each key does, as the dialog tells it. */
+/** The keys and their effects, in the dialog's words. */
 const keyWords = [
   ['/', 'to the search field'],
   ['j', 'to the next row'],

@@ -26,7 +26,7 @@ export function SiteSearch() {
   const leave = () => setTyped('');
   // The results have done their work.
   useEffect(leave, [address.value]);
-  // Whoever types quickly presses Enter before the answer is there.
+  // A quick typist presses Enter before the answer is there.
   useEffect(() => {
     if (!opensFirst || found === null) return;
     setOpensFirst(false);

@@ -8,7 +8,7 @@ import { siteStatus } from '../site-status.ts';
 
 type Status = components['schemas']['Status'];
 
-/** What the page shown is called. */
+/** The title of the page that is shown. */
 export const pageTitle = signal('');
 
 // The title and the icon of the browser's tab tell how the site stands; unknown before the viewer has logged in.

@@ -13,7 +13,7 @@ interface IncidentButtonsProps {
   readonly isClosable?: boolean;
 }
 
-/** What can be done about an open incident. */
+/** The buttons of an open incident. */
 export function IncidentButtons({ incident, isMuted = false, isClosable = false }: IncidentButtonsProps) {
   return (
     <span class="buttons">

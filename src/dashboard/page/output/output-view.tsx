@@ -244,7 +244,7 @@ function ShownPiece({
   );
 }
 
-/** Where something is missing, and how much. */
+/** A mark at each place where the output has a gap, with the gap's size. */
 function Gaps({ output, run }: { readonly output: TerminalText; readonly run: number }) {
   if (output.gaps.length === 0) return null;
   return (

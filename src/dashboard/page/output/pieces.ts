@@ -43,7 +43,7 @@ interface Link {
   readonly href: string;
 }
 
-/** Of the web alone: any other kind of address may be a program. What ends a sentence is no part of it. */
+/** An address of the web; other kinds may start a program. The punctuation that ends a sentence is no part of it. */
 const address = /\bhttps?:\/\/[^\s<>"'`|\\^{}]+/gi;
 const ending = /[.,;:!?)\]…]+$/;
 

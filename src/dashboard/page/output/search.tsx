@@ -3,7 +3,7 @@ import { formatCount } from '../../../system/base/format.ts';
 import type { Match } from './pieces.ts';
 import type { TerminalText } from './terminal-text.ts';
 
-/** What is searched for in an output, and where it was found. */
+/** A search in an output: its text, and the places where the text stands. */
 export interface Search {
   readonly text: string;
   readonly matches: readonly Match[];
@@ -36,7 +36,7 @@ export function useSearch(output: TerminalText, version: number, show: (line: nu
 
 interface OutputSearchProps {
   readonly search: Search;
-  /** What was looked at: `in 3,210 lines`. */
+  /** The range of the search: `in 3,210 lines`. */
   readonly where: string;
 }
 

@@ -51,7 +51,7 @@ export class TerminalText {
     return this.#lines.at(-1) === '' ? this.#lines.length - 1 : this.#lines.length;
   }
 
-  /** Where the runner has left something out. */
+  /** The places at which the runner left something out. */
   get gaps(): readonly Gap[] {
     return this.#gaps;
   }
@@ -112,7 +112,7 @@ export class TerminalText {
     this.#lines.push(rest);
   }
 
-  /** Of the line that is written over, its colours stay. */
+  /** Drops the line that is written over, but keeps its colours. */
   #forgetLast(overwritten: string): void {
     let start = this.#lines.length - 1;
     while (this.#continued.at(-1) === start) {

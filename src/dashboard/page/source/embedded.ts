@@ -103,7 +103,7 @@ function findRuns({ runs, areRunsCut, madeAt }: Embedded, query: URLSearchParams
   return pageOf(found.toSorted(byStart), query, areRunsCut);
 }
 
-/** What a search of runs looks at: the name and the error of those that failed. */
+/** The text of a run that a search reads: its name and, if it failed, its error. */
 function textOf({ script, summary }: Run): string {
   return `${script}\n${summary ?? ''}`.toLowerCase();
 }

@@ -51,7 +51,7 @@ export const lateRecord = record('LateItem', {
 
 export type LateItem = Values<typeof lateRecord>;
 
-/** What was found in one place. */
+/** The findings of one source. */
 interface Found {
   readonly items: readonly Coming[];
   readonly late: readonly LateItem[];
@@ -65,7 +65,7 @@ export interface Ahead {
   readonly untilMs: number;
   /** The tiers that are asked about, and their scripts. */
   readonly tiers: readonly Tier[];
-  /** Of all tiers: a call of any of them runs what was left. */
+  /** The states of all tiers: a call of any tier also runs jobs that another one left. */
   readonly states: readonly TierState[];
   readonly holders: readonly TierHolder[];
   readonly pauses: readonly Pause[];
@@ -225,7 +225,7 @@ function reasonOf({ atMs, isRetried, repeat }: ComingJobs, nowMs: number): Comin
   return atMs <= nowMs ? 'due' : 'delay';
 }
 
-/** Whether somebody processes the queue, as a check finds it. Wrong settings are told apart. */
+/** Whether a worker processes the queue, by the health check; true if wrong settings, which stand elsewhere, stop it. */
 async function hasWorker(site: Site): Promise<boolean> {
   if ((await site.jobs()).settingsProblem !== null) return true;
   return (await readHealth(site, ['no-worker'])).status !== 'critical';

@@ -27,7 +27,7 @@ const passRecord = record('NextPass', {
   usualMs: shown.number.orNull.about('How long those take for which it is known; null: it is for none'),
 });
 
-/** What will run up to a time, and what did not come: `runner next --json`. */
+/** Runs that come up to a time, and those that did not come: `runner next --json`. */
 export const nextRecord = record('Next', {
   from: shown.instant,
   until: shown.instant,
@@ -59,7 +59,7 @@ export interface NextQuery {
 
 const LONGEST_DAYS = 31;
 
-/** What a time to look up to must be. */
+/** The rule for the end of the time to look at. */
 export const EXPECTED_END = `in the future, within ${LONGEST_DAYS} days`;
 
 /** Whether it is: a tier that is called each minute has 44,640 calls in a month. */

@@ -19,7 +19,7 @@ interface FailuresQuery {
   readonly limit: number;
 }
 
-/** So many of the newest failed runs are compared: a bad night has thousands. */
+/** Most failed runs to compare, the newest: a bad night has thousands. */
 const MOST_COMPARED = 300;
 
 const failures = outcomes.filter(isFailure);

@@ -232,7 +232,7 @@ export async function selectRun(log: LogView, id: number): Promise<RunWithOutput
   return { ...run, output, outputFile, filesKey, host, startedBy, stoppedBy, change: await selectChange(log, run) };
 }
 
-/** Who has asked first for the end of a run. */
+/** The first person who asked for the end of a run. */
 function whoStops(run: ExpressionBuilder<ActivityLog, 'runs'>) {
   return run
     .selectFrom('events')

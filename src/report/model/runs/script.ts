@@ -77,7 +77,7 @@ export async function readRisesOf({ store, nowMs }: SeenLog, script: string): Pr
 }
 
 /**
- * What has risen of each script, or of this one; the most slowed down first. Scripts of which nothing has are left out.
+ * The risen figures of all scripts, or of this one; the most slowed down first. Scripts without any are left out.
  *
  * @param store null: nothing was ever recorded
  */

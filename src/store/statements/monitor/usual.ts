@@ -38,7 +38,7 @@ export interface UsualFigures {
 export interface Rise {
   readonly script: string;
   readonly measure: 'duration' | 'memory';
-  /** Of the newest success. Milliseconds or bytes. */
+  /** The newest success's value, in milliseconds or bytes. */
   readonly value: number;
   /** Before the first of these runs. */
   readonly usual: number;
@@ -78,7 +78,7 @@ export function usualOf(db: Statements) {
     /** The usual figures of a script; at that instant, or now. All that is called usual comes from here. */
     figures: async (script: string, at = LAST_INSTANT) =>
       summarize(await usualOf(db).successes(script, at + 1, USUAL_RUNS)),
-    /** What has risen until an instant, and not come down since; the greatest factor first. */
+    /** Figures that have risen before an instant and not come down by then; the greatest factor first. */
     rises: (at: number, script?: string) => findRises(db, at, script),
     /** The change of a run, or of a script's newest run; null: its content is unchanged, or unknown. */
     change: (of: ChangeOf) => findChange(db, of),
@@ -132,7 +132,7 @@ function summarize(runs: readonly MeasuredRun[]): UsualFigures {
   };
 }
 
-/** What has been so for longer is usual by now. */
+/** After this time, a risen figure is the usual one. */
 const LONGEST_RISE_MS = 30 * DAY_MS;
 
 /** Newest deviations among which rises are looked for: rare ones, of as many runs as a site has in months. */

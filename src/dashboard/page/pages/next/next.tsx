@@ -22,7 +22,7 @@ type Span = keyof typeof spans;
 /** As many as a report holds. */
 const MOST_ITEMS = 1000;
 
-/** What will run, and what did not come. */
+/** The page of coming runs, with those that did not come. */
 export function NextPage() {
   const asked = place.value.query.for;
   const span: Span = asked !== undefined && asked in spans ? (asked as Span) : '24h';
@@ -215,7 +215,7 @@ function Why({ item, scripts }: { readonly item: Item; readonly scripts: readonl
   );
 }
 
-/** What does not run, though it is there. */
+/** Scripts that are there and do not run. */
 function Held({ afterBoot, disabled, refused, pauses }: NextAnswer) {
   const names = (list: readonly string[]) => (list.length === 0 ? null : <Name text={list.join(', ')} />);
   const paused = pauses.map(({ name }) => (name === '*' ? 'everything' : name));

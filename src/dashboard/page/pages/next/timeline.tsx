@@ -8,8 +8,8 @@ import { hrefOfItem, type Item, ItemName, type NextAnswer } from './item.tsx';
 const MOST_ROWS = 30;
 
 /**
- * What comes as bars as long as it usually takes, a row for each tier, script and name of jobs. The table below says the
- * same to screen readers and keyboards, so it is for the pointer alone.
+ * Coming runs as bars of their usual length, a row for each tier, script and name of jobs. It serves the pointer alone;
+ * the table below says the same to screen readers and keyboards.
  */
 export function Timeline({ next: { from, until, items } }: { readonly next: NextAnswer }) {
   const window: Window = { fromMs: Date.parse(from ?? ''), untilMs: Date.parse(until ?? '') };

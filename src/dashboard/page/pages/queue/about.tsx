@@ -4,7 +4,7 @@ import { printableLine } from '../../../../system/base/text.ts';
 const MOST_FIELDS = 3;
 const LONGEST_VALUE = 60;
 
-/** What a job is about: the first short values of its data, with the text marked that was searched for. */
+/** The first short values of a job's data, with the searched text marked. */
 export function JobAbout({ data, search }: { readonly data: unknown; readonly search: string | undefined }) {
   const all = fieldsOf(data);
   const found = search ? all.filter((field) => contains(field.join(' '), search)) : [];

@@ -38,7 +38,7 @@ export function Output({ run, isRunning, isEndFirst = false }: OutputProps) {
   );
 }
 
-/** What differs between the outputs of two runs. */
+/** The differences between the outputs of two runs. */
 export function OutputDifference({ run, other }: { readonly run: number; readonly other: number }) {
   const after = useOutput(run, false);
   const before = useOutput(other, false);

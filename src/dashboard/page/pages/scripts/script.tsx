@@ -100,7 +100,6 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
   );
 }
 
-/** What is told below it. */
 function titleOfRise({ slower }: ScriptAnswer): string {
   return slower === null ? 'More memory than usual' : 'Slower than usual';
 }
