@@ -58,7 +58,7 @@ const talkative = {
     "export default (data) => {\n  if (data.fails) throw new Error('CANARY-job');\n  return 'CANARY-result';\n};\n",
 };
 
-test('what scripts print and throw, and what jobs carry, is in a report only when asked for', async () => {
+test('a report holds outputs, errors and data of jobs only when asked for', async () => {
   const root = makeTemporaryRoot(talkative);
   await inRoot(root, 'add', 'work', '{"fails":true,"note":"CANARY-data"}', '--unique', 'CANARY-key');
   await inRoot(root, 'add', 'work', '{"note":"CANARY-data"}');
@@ -150,7 +150,7 @@ test('an .htaccess of somebody else stays as it is, with a warning and the lines
   expect((await write('--no-protect')).stderr).toBe('');
 });
 
-test('it is told where the web server reads no .htaccess', () => {
+test('a report warns where the web server reads no .htaccess', () => {
   const on = (...there: string[]) => describeUnread('/srv/index.html', (path) => there.includes(path));
   expect(on('/etc/nginx')).toMatch(
     /^nginx seems to be the web server here, which reads no \.htaccess: anybody may read/,
@@ -224,7 +224,7 @@ test('each page of a report lists and counts what its live page does, with each 
   }
 });
 
-test('what a report was not asked for it refuses, and what it does not hold to its end it says so', async () => {
+test('a report refuses questions beyond its options, and says where its lists are cut', async () => {
   const root = makeTemporaryRoot({ ...scripts, 'jobs/queue/works.sh': executable('#!/bin/sh\n') });
   await inRoot(root, 'add', 'works', '{}');
   const db = new Database(join(root, '.runner/activity.db'));
@@ -268,7 +268,7 @@ test('a report that a pass should have replaced turns red; without its script it
   expect(plain).toMatch(/<li>hourly: last pass [\d-]+ [\d:]+ UTC, next call /);
 });
 
-test('a setting writes it after each pass; that it cannot is mailed once a day', () => {
+test('a setting writes the report after each pass; a failure to write it is mailed once a day', () => {
   const config = JSON.stringify({ report: { html: 'www-status/index.html', withOutput: true } });
   const root = makeTemporaryRoot({ ...scripts, 'runner.config.json': config });
   const told = /^runner: The report .*www-status\/index\.html of the setting report\.html could not be written: /m;
@@ -325,7 +325,7 @@ test('the last failed and the last good run of each script stay in a report that
   }
 });
 
-test('where they would be too many bytes, the oldest runs are left out', async () => {
+test('a report that would be too large leaves out the oldest runs', async () => {
   const root = makeTemporaryRoot(scripts);
   await writeNights(root, ['clean', 'import'], 200);
   const { version, now, env, distFolder } = contextOf({ cwd: root, env: {} });

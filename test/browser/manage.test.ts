@@ -170,7 +170,7 @@ async function isFocused(wanted: Locator): Promise<boolean> {
   return (await wanted.and(wanted.page().locator(':focus')).count()) === 1;
 }
 
-test('who may only read sees no verbs, and the server refuses them', async () => {
+test('a reader sees no verbs, and the server refuses them', async () => {
   const root = await fillRoot();
   const added = runCommand(['--root', root, 'web', 'token', 'add', 'reader', '--read', '--json'], cronPlace(root));
   const { token } = JSON.parse(added.stdout) as { token: string };

@@ -276,7 +276,7 @@ test('a broken log, a lost server, and what comes back, are told as such', async
   ]);
 });
 
-test('who must log in gives a token, or comes by the address that was printed', async () => {
+test('a viewer logs in by a token, or by the printed address', async () => {
   const { root } = await writeHistory({ passes: 2 });
   const { url } = await startDashboard(root, '--login');
   const plain = url.replace(/#.*/, '');

@@ -39,7 +39,7 @@ test('a script that is run leads to its live output; it is stopped there, and ru
   await checkAccess(page, 'a failed run with what can be done');
 });
 
-test('of a failed job’s run the job is run once more, and its incident acknowledged', async () => {
+test('the page of a failed run runs its job once more, and acknowledges its incident', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': executable('#!/bin/sh\n'),
     'jobs/queue/mail.sh': executable('#!/bin/sh\n[ -e go ] || exit 1\n'),

@@ -100,7 +100,7 @@ async function visit(page: Page, url: string, addresses: readonly string[]) {
   return { wrong, shown: shown.join('\n'), unread };
 }
 
-test('what scripts and jobs are called, print, throw and carry takes effect in no page, live or in a file', async () => {
+test('names, outputs, errors and data take effect in no page, live or in a file', async () => {
   const { root, scripts } = await makeHostileRoot();
   const addresses = addressesIn(root, scripts);
   const file = join(root, 'report.html');

@@ -7,7 +7,7 @@ import { until } from '../../support/until.ts';
 import { lookAt, openPage } from '../../support/web/browser.ts';
 import { startDashboard } from '../../support/web/dashboard.ts';
 
-test('what a script writes is followed while it runs, until the reader scrolls up', async () => {
+test('the output of a running script is followed until the reader scrolls up', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/talk.sh': executable(
       '#!/bin/sh\ni=0; while [ $i -lt 200 ]; do echo "line $i"; i=$((i+1)); done\n' +
@@ -176,7 +176,7 @@ console.log(String.fromCharCode(0x202e) + 'https://example.org/' + String.fromCh
   await lookAt(page, 'output-lines');
 });
 
-test('what is left out of an output is marked where it is missing, and the search says that it did not look there', async () => {
+test('a gap in an output is marked in its place, and the search says that it did not look there', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/flood.mjs':
       '// @max-output 1mb\nconst line = "x".repeat(99);\nlet text = "first\\n";\n' +

@@ -100,7 +100,7 @@ describe.runIf(hasScript)('on a terminal of 80 columns a complaint', () => {
   });
 });
 
-test('what the system refuses is told with its file, in words, and how to cure it', () => {
+test('an error of the system is reported in words, with its file and how to fix it', () => {
   const { status, stdout, stderr } = run('backup', `/tmp/${'x'.repeat(300)}`);
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(

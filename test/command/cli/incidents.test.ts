@@ -29,7 +29,7 @@ test('incidents are listed, also at the top of status, and among all once they a
   });
 });
 
-test('nobody is reminded of what was acknowledged, by its number or by its name', async () => {
+test('an incident that was acknowledged, by its number or its name, sends no reminder', async () => {
   const root = await makeFailing();
   const { stdout } = await inRoot(root, 'acknowledge', '1');
   expect(stdout).toBe('Acknowledged: #1 hourly/a. You will still be told when it is over.\n');
@@ -41,7 +41,7 @@ test('nobody is reminded of what was acknowledged, by its number or by its name'
   });
 });
 
-test('what is muted is told once the mute ends', async () => {
+test('a muted incident is reported once the mute ends', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'exit 3\n' });
   expect((await inRoot(root, 'mute', 'hourly')).stdout).toBe(
     'Incidents of hourly are muted until `npx folder-runner unmute hourly`.\n',

@@ -157,7 +157,7 @@ test('the queue, who is at work and the metrics have in one answer what a page s
   expect(atWork).toMatchObject([{ tier: 'daily', runs: [{ script: 'daily/backup-database' }] }]);
 });
 
-test('what a running run has written so far is there', async () => {
+test('the output that a running run has written so far is there', async () => {
   const { api, root } = await makeBusySite();
   const [running] = (await api.ask('/api/runs?outcome=running')).items;
   const { worker } = (await api.ask('/api/activity')).items.find(({ run }: Body) => run === running.id);
@@ -268,7 +268,7 @@ test.each([
   expect(errors).toEqual([typeof error === 'string' ? error : expect.stringMatching(error)]);
 });
 
-test('what is not there is told with what may have been meant', async () => {
+test('an unknown name is refused with the nearest known one', async () => {
   const { api } = await makeBusySite();
   const notFound = async (path: string) => {
     const { status, detail } = await api.refused(path);

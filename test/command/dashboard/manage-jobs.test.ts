@@ -112,7 +112,7 @@ test('a selection is changed job by job, and each refusal is told', async () => 
   }
 });
 
-test('what is there already is told with 200, and what was not there to end with 404', async () => {
+test('a job that exists already is answered with 200, and the end of a missing one with 404', async () => {
   const { send } = await openSite();
   const job = { name: 'export', uniqueKey: 'k' };
   expect(await send('POST', '/api/jobs', job)).toMatchObject({ status: 201, location: 'jobs/1' });
@@ -128,7 +128,7 @@ test('what is there already is told with 200, and what was not there to end with
     expect(await send('PUT', path, {})).toMatchObject({ status: 404 });
 });
 
-test('what ended long ago is removed, and so are events', async () => {
+test('jobs that ended long ago are removed, and so are events', async () => {
   const { send, told } = await openSite();
   await send('POST', '/api/jobs', [{ name: 'export' }, { name: 'export' }]);
   await send('POST', '/api/jobs/1/cancel');
@@ -140,7 +140,7 @@ test('what ended long ago is removed, and so are events', async () => {
   expect(await send('DELETE', '/api/jobs')).toMatchObject({ status: 400 });
 });
 
-test('who waits for a job gets it at once, and who went away leaves none claimed', async () => {
+test('a waiting client gets a job at once, and a client that went away leaves none claimed', async () => {
   const { root, url, send } = await openSite();
   const waiters = [1, 2, 3].map(() => send('POST', '/api/jobs/claim', { wait: '30s', names: 'export' }));
   await until('they wait', async () => jsonOf(await inRoot(root, 'status', '--json')).queue.waiting.length === 3);

@@ -73,7 +73,7 @@ test('JSON has instants in UTC and null for what is unknown', async () => {
   });
 });
 
-test('what is paused says so, and comes again when the pause ends', async () => {
+test('a paused script says so, and comes again when the pause ends', async () => {
   const { call } = await makeSite();
   await call('pause', 'hourly', '--for', '30m');
   const { stdout } = await call('next', '--for', '2h');
@@ -82,7 +82,7 @@ test('what is paused says so, and comes again when the pause ends', async () => 
   expect(stdout).toContain('paused\n  hourly · until 3 Nov 14:35');
 });
 
-test('what did not come stands first: calls that cron did not make, and tiers without a line', async () => {
+test('missed runs stand first: calls that cron did not make, and tiers without a line', async () => {
   const { call, crontab, root } = await makeSite();
   crontab.write(`40 * * * * npx folder-runner --root ${root} hourly\n`);
   const { stdout } = await call('next', '--for', '1h');

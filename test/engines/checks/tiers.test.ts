@@ -86,7 +86,7 @@ test('nothing is expected of a tier without period, without scripts, that is onl
   expect(await overdue(fresh, { at: now })).toEqual([]);
 });
 
-test('of many calls within one period only one counts as skipped', async () => {
+test('one period has one skipped call at most', async () => {
   const log = await open();
   const held = async (startedAt: number, scheduledFor: number) => {
     const self = { ...identifyProcess(process.pid), scheduledFor, runnerVersion: '1', nodeVersion: '1' };

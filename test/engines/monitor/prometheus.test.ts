@@ -51,7 +51,7 @@ const all = [
   ['hourly/bad 1', 'hourly/good 3'],
 ];
 
-test('what is counted is the same before its hour is closed, after it, and after its runs were pruned', async () => {
+test('the counts are the same before their hour is closed, after it, and after its runs were pruned', async () => {
   const log = await writeHours();
   expect(countersOf(await read(log))).toEqual(all);
   await closeHours(log.store, () => start + 1.5 * hourMs, 60_000);

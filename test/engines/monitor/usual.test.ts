@@ -82,7 +82,7 @@ test('goals are reached where figures vary by no more than 15 %, also of a scrip
   }
 });
 
-test('what is slower, faster, larger or prints less than usual is noted with its figures, once', async () => {
+test('a run that is slower, faster, larger or prints less than usual is noted once, with its figures', async () => {
   const log = await makeHistory(30);
   expect(await deviationsOf(log)).toEqual([]);
   const at = START + 30 * HOUR_MS;
@@ -143,7 +143,7 @@ test('a script is slower since its first slow run, until a success comes nearer 
   expect(await rises(at)).toMatchObject([{ value: 91_000, since: at, isFileChanged: null, fileChanged: null }]);
 });
 
-test('what a script counts is compared, too', async () => {
+test('the counts of a script are compared, too', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const pass = await log.addPass('hourly', START);
   for (let run = 0; run <= 10; run += 1) {
@@ -163,7 +163,7 @@ test('four runs tell nothing, and a few milliseconds are noise', async () => {
   expect(findUsual('duration', 450, [3, 3, 4, 3, 3, 4])).toBe(3);
 });
 
-test('what lies between two kinds of run is unusual, and what is like either of them is not', () => {
+test('a run between two kinds of runs is unusual, and one like either kind is not', () => {
   const kinds = [10, 80, 11, 9, 10, 85, 10, 12, 78, 10, 11, 80].map((seconds) => seconds * 1000);
   expect(findUsual('duration', 28_000, kinds)).toBe(10_000);
   expect(findUsual('duration', 82_000, kinds)).toBeNull();
@@ -180,13 +180,13 @@ test('what lies between two kinds of run is unusual, and what is like either of 
   ).toBeNull();
 });
 
-test('of many runs one odd one makes no others usual', () => {
+test('one odd run among many makes no others usual', () => {
   const usual = Array.from({ length: 29 }, (_, run) => 10_000 + (run % 7) * 200);
   expect(findUsual('duration', 32_000, [...usual, 30_000])).toBe(10_600);
   expect(findUsual('duration', 32_000, [...usual.slice(1), 30_000, 31_000])).toBeNull();
 });
 
-test('what would be usual on another day of the week is noted', async () => {
+test('a run that would be usual on another day of the week is noted', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const pass = await log.addPass('hourly', START);
   // At night ten times as much to do, but on Sundays.
@@ -207,7 +207,7 @@ test('what would be usual on another day of the week is noted', async () => {
   ]);
 });
 
-test('what is unusual is recorded with the run, or not at all, and goes with it', async () => {
+test('a deviation is recorded with its run, or not at all, and is deleted with it', async () => {
   const log = await makeHistory(30);
   const slow = await endOf(log, 'hourly/a', 30 * HOUR_MS, { duration_us: 60_000_000 });
   const dying = log.store.transaction(async ({ runs }) => {
@@ -276,7 +276,7 @@ test('a run that takes as long as some do is not found on its way there', async 
   expect(await find(250_000)).toMatchObject([{ usualMs: 80_000 }]);
 });
 
-test('of a handler with many short jobs a few are compared, and of all others each', async () => {
+test('a few runs of a handler with many short jobs are compared, and each run of all others', async () => {
   const log = await writeLog(makeTemporaryRoot());
   const usual = { duration_us: 2_000, max_rss_bytes: 80 * MB };
   for (let run = 1; run <= 30; run += 1) {

@@ -35,7 +35,7 @@ test('a claim of somebody outside: the row, its run, what is told', async () => 
   expect(events(id)).toEqual(['job-queued', 'run-started']);
 });
 
-test('what no entry but plain SQL would have written fails before its first try, on each engine', async () => {
+test('a job that only plain SQL can have written so fails before its first try, on each engine', async () => {
   const { queue, store, row, runs } = await openTestQueue();
   const [id] = await queue.addMany([{ name: 'a' }]);
   const [plain] = await store.transaction(({ jobs }) => jobs.wholeById([id as number]));
@@ -379,7 +379,7 @@ test('three processes at once take each job exactly once', async () => {
 });
 
 // On a server no claim waits: it takes what nobody else has locked.
-testOfSqlite('what was paused or set to fail while a claim waited for the log is not taken', async () => {
+testOfSqlite('a claim that waited for the log takes no job that was paused or set to fail meanwhile', async () => {
   const { queue, store, root, row } = await openTestQueue();
   const [paused = 0, failing = 0, free = 0] = await queue.addMany(
     ['mail/a', 'sms/a', 'export'].map((name) => ({ name })),

@@ -324,7 +324,7 @@ test('a list leaves out what is longer than 4,096 bytes, and says how long it is
   expect(await queue.get(3)).toMatchObject({ data: {}, result: long });
 });
 
-test('what plain SQL has made of a text is cut in a list', async () => {
+test('a list cuts a text that plain SQL has made too long', async () => {
   const { queue, root } = await openTestQueue();
   const id = await queue.add('a');
   changeLog(root, `update jobs set reason = '${'r'.repeat(20_000)}' where id = ${id}`);
@@ -353,7 +353,7 @@ describe('search', () => {
     expect(await search({ text: 'nobody' })).toEqual({ jobs: [], looked: 4, last: null });
   });
 
-  test('what are signs of patterns elsewhere are letters', async () => {
+  test('signs of patterns are letters to it', async () => {
     const { search } = await fillSearched();
     expect(idsOf(await search({ text: '100%' }))).toEqual([1]);
     expect(idsOf(await search({ text: 'b_b' }))).toEqual([]);

@@ -31,7 +31,7 @@ test.each([
   expect(findPause(named(...pauses), name)?.name ?? null).toBe(by);
 });
 
-test('what waits and what fails at once are told apart as globs over names of jobs', async () => {
+test('pauses that hold jobs and pauses that fail them are separate globs over names', async () => {
   const { store } = await openTestQueue();
   const add = (name: string, kind: PauseKind, until: number | null = null) =>
     store.transaction((session) => pause(session, [{ name, kind, until, createdAt: START, by: null }]));

@@ -103,7 +103,7 @@ test('a script keeps its row: the next pass begins it anew', async () => {
   expect(await store.scriptJobs.ofTier('hourly')).toMatchObject([{ id }]);
 });
 
-test('what is open comes in its order: what is to be tried again after what was never tried', async () => {
+test('open jobs come in their order: further tries after first ones', async () => {
   const names = ['hourly/a', 'hourly/b', 'daily/c'];
   const { jobs, claim, settle, store } = await open(names, { retries: 1 });
   await settle((await claim(jobs[0]?.id ?? 0)) as ClaimRef, { outcome: 'failed' });
@@ -135,7 +135,7 @@ test('a claim of what begins at once counts as a try', async () => {
   ]);
 });
 
-test('of two processes that claim the same jobs in the same moment, exactly one gets each', async () => {
+test('exactly one of two processes that claim the same jobs at the same moment gets each', async () => {
   const names = Array.from({ length: 40 }, (_, index) => `hourly/${index}`);
   const { root } = await open(names);
   const claimers = [1, 2].map(() => startNode([child, root, '2', 'scripts']));

@@ -71,7 +71,7 @@ test('names are told apart by each of their bytes', async () => {
   expect(await store.pauses.inForce(AT)).toHaveLength(names.length - 1);
 });
 
-test('of workers of the queue that begin in the same moment no more begin than may, on each machine of a fleet', async () => {
+test('workers of the queue that start at the same moment keep to their limit on each machine of a fleet', async () => {
   const root = makeTemporaryRoot();
   const stores = await Promise.all(Array.from({ length: 6 }, () => openIn(root)));
   const beginOn = (host: string) => (store: Store) =>
@@ -99,7 +99,7 @@ test('two sessions that first see a script, its content and a host in the same m
   expect(['hosts', 'scripts', 'script_versions', 'workers', 'runs'].map(count)).toEqual([1, 1, 1, 2, 2]);
 });
 
-test('of two passes of a tier that begin in the same moment on one machine, one does', async () => {
+test('one of two passes of a tier that start at the same moment on one machine begins', async () => {
   const root = makeTemporaryRoot();
   const stores = [await openIn(root), await openIn(root)];
   const begin = (store: Store, host: string): Promise<number | null> =>
@@ -150,7 +150,7 @@ test('one claim puts jobs of full groups aside as sets, and the next ones ask as
   expect(await askedByClaim('e')).toBe(alone + (engine.name === 'mysql' ? 5 : 0));
 });
 
-test('who looks for the dead meets those of its machine, and asks no more for the claims of a large fleet', async () => {
+test('a search for dead workers finds those of its machine, and asks no more questions for the claims of a large fleet', async () => {
   const store = await openIn(makeTemporaryRoot());
   const begin = (host: string) => store.transaction(({ workers }) => workers.start(makeWorker(null, { host })));
   const [mine, other, silent] = [await begin('web-1'), await begin('web-2'), await begin('web-3')];
@@ -185,7 +185,7 @@ test('who looks for the dead meets those of its machine, and asks no more for th
   expect(await countAsked(look)).toBeLessThan(ofOne + 5);
 });
 
-test('what was undone is written down again', async () => {
+test('a name whose transaction was rolled back is written again', async () => {
   const root = makeTemporaryRoot();
   const store = await openIn(root);
   const job = await addScript(store);

@@ -82,7 +82,7 @@ test('pruning takes nothing away, step by step, whatever goes first', async () =
 });
 
 // How it answers is told by each engine in its own way.
-testOfSqlite('what goes is counted by indexes', async () => {
+testOfSqlite('the counts of pruned rows are read from indexes', async () => {
   const { root } = await makeStory();
   const late = START + 1_000 * HOUR_MS;
   const plans = await explainQueries(root, async (store) => {

@@ -75,7 +75,7 @@ test('a job that repeats has each of its times, a waiting or a running one', asy
   ]);
 });
 
-test('one that repeats each second cuts the answer where its times were no longer computed', async () => {
+test('a job that repeats each second cuts the answer where its times were no longer computed', async () => {
   const { next } = await makeSite([
     { name: 'export', runAt: now, repeat: 'FINISHED, +0 SECONDS' },
     { name: 'mail/welcome', runAt: now + 10 * MINUTE },

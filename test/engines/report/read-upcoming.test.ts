@@ -22,7 +22,7 @@ async function upcomingOf(jobs: readonly NewJob[], limit: number, pattern = '*')
   ]);
 }
 
-test('what waits comes in the order of time, whatever its priority', async () => {
+test('waiting jobs come in the order of time, whatever their priority', async () => {
   const jobs = [
     { name: 'late', runAt: now + 2 * MINUTE, priority: 1000 },
     { name: 'soon', runAt: now + MINUTE },
@@ -59,7 +59,7 @@ test('a rule that does not get ahead is shown as it is held back: by a second', 
   expect(upcoming.map(([, minutes]) => Number(minutes) * 60)).toEqual([0, 1, 2]);
 });
 
-test('one that runs is there with its next time, and one that only runs once is not', async () => {
+test('a running job that repeats is there with its next time, and one that does not is missing', async () => {
   const { store, change } = await writeLog(makeTemporaryRoot());
   const jobs = [{ name: 'again', repeat: 'FINISHED, +1 HOUR' }, { name: 'once' }];
   await store.transaction((session) => addJobs(session, jobs, now));
@@ -71,7 +71,7 @@ test('one that runs is there with its next time, and one that only runs once is 
   ]);
 });
 
-test('what is overdue runs now: what follows is counted from that, and missed times as it is said', async () => {
+test('an overdue job runs now; its next times are counted from then, and missed times as its policy says', async () => {
   const overdue = { runAt: now - 150 * MINUTE, repeat: 'SCHEDULED, +1 HOUR' };
   const late = -150;
   expect(await upcomingOf([{ ...overdue, name: 'skip', missed: 'skip' }], 3)).toEqual([
@@ -106,7 +106,7 @@ test('what is overdue runs now: what follows is counted from that, and missed ti
   ]);
 });
 
-test('one that runs, or is tried again, stays in step', async () => {
+test('a job that runs, or is tried again, stays in step', async () => {
   const { store, change } = await writeLog(makeTemporaryRoot());
   const repeat = 'SCHEDULED, +1 HOUR';
   const jobs = ['runs', 'waits'].map((name) => ({ name, repeat, runAt: now - 20 * MINUTE }));
@@ -124,7 +124,7 @@ test('one that runs, or is tried again, stays in step', async () => {
   ]);
 });
 
-test('one that was kicked before its time goes on from its run, or from the time that it has used up', async () => {
+test('a job that was kicked before its time goes on from its run, or from the time that it has used up', async () => {
   const { store, change } = await writeLog(makeTemporaryRoot());
   const runAt = now + 300 * MINUTE;
   const rules = { finished: 'FINISHED, +1 HOUR', scheduled: 'SCHEDULED, +1 HOUR' };

@@ -3,7 +3,7 @@ import { isFailure, outcomes } from '../../../src/store/words.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { openSqliteOf } from '../../support/store.ts';
 
-test('what was given back or stopped is neither a success nor a failure', () => {
+test('a run that was given back or stopped is neither a success nor a failure', () => {
   const others = outcomes.filter((outcome) => !isFailure(outcome));
   expect(others).toEqual(['succeeded', 'released', 'stopped', 'running']);
 });

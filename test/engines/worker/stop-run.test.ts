@@ -66,7 +66,7 @@ export default async () => {
 };
 `;
 
-test('of jobs that one worker has claimed only the one that is named is stopped, and it is cancelled', async () => {
+test('a stop ends the named job alone of those that a worker has claimed, and cancels it', async () => {
   const root = makeTemporaryRoot({ 'jobs/queue/slow.mjs': slow });
   const ids = [await addJob(root, 'slow'), await addJob(root, 'slow'), await addJob(root, 'slow')];
   const worker = startWaiting(root);
@@ -95,7 +95,7 @@ test('a repeating job that was stopped runs again at its next time', async () =>
   expect(row.run_at).toBeGreaterThan(Date.now());
 });
 
-test('what cannot be stopped is told, and nothing is changed', async () => {
+test('a stop that is not possible says why, and changes nothing', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': executable('#!/bin/sh\n'),
     'jobs/queue/slow.sh': executable('#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.01; done\n'),

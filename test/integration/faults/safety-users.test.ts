@@ -139,7 +139,7 @@ describe('a user runs', () => {
   });
 });
 
-describe('what has become root’s in a user’s .runner keeps no script from running:', () => {
+describe('files of root in a user’s .runner keep no script from running:', () => {
   /** With a temporary folder of its own, which goes with it. */
   function makeSite(): { root: string; run: (what: string) => Ended } {
     const root = makeRootOf(ALICE, {

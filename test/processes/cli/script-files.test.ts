@@ -47,7 +47,7 @@ describe('a file in jobs/ is as good as its name', () => {
       expect(scriptNameOf(word, { root, cwd })).toBe('hourly/clean-tmp');
   });
 
-  test('what several have in common is left to whoever looks it up', () => {
+  test('a name that several share is left to the caller that looks it up', () => {
     const root = makeTemporaryRoot({ ...files, 'jobs/daily/clean-tmp.sh': 'true\n' });
     expect(scriptNameOf('clean-tmp.sh', { root, cwd: root })).toBe('clean-tmp');
   });

@@ -106,7 +106,7 @@ test('a run is stopped only if it is the one that is meant, and also if its job 
   await endInPeace(root, worker);
 });
 
-test('of a script that is not run it is told at once', async () => {
+test('the call of a script that is not run says so at once', async () => {
   const root = makeTemporaryRoot({
     'jobs/hourly/a.sh': 'exit 0\n',
     'runner.config.json': '{ "limits": { "maxLoad": 0.0001, "maxWait": "1s" } }',

@@ -35,7 +35,7 @@ const names = [
 
 const filesOf = (root: string): string[] => globSync('**', { cwd: root, dot: true }).sort();
 
-test('a place in order has no problem, is looked at from all sides and stays as it was', async () => {
+test('a site in order has no problem, and all checks leave it as it was', async () => {
   const { root, env } = await makeCalledRoot();
   const before = filesOf(root);
   const { status, stdout } = runCommand(['doctor', '--json'], { cwd: root, env });
@@ -47,7 +47,7 @@ test('a place in order has no problem, is looked at from all sides and stays as 
   expect(filesOf(root)).toEqual(before);
 });
 
-test('every warning and every problem comes with its cure, what is in order with none', async () => {
+test('each warning and each problem has its cure, and no other finding has one', async () => {
   const root = makeTemporaryRoot({ ...usual, 'runner.config.json': '{ "concurency": 2 }' });
   const { stdout } = runCommand(['doctor', '--json'], { cwd: root, env: (await makeCalledRoot()).env });
   for (const { status, cure } of JSON.parse(stdout).checks) {
@@ -56,7 +56,7 @@ test('every warning and every problem comes with its cure, what is in order with
   }
 });
 
-test('a place that was used is looked at without a change too', async () => {
+test('the checks of a used site change nothing either', async () => {
   const { root, env } = await makeCalledRoot();
   runCommand(['hourly'], { cwd: root, env });
   const before = filesOf(root);
@@ -108,7 +108,7 @@ test('refused scripts are counted and named', async () => {
   ]);
 });
 
-test('a tag that is none is a warning', async () => {
+test('a line that only looks like a tag is a warning', async () => {
   const { root, env } = await makeCalledRoot({ ...usual, 'jobs/hourly/c.mjs': '// @timout 5m\n' });
   expect(await check(root, env, 'jobs', 'warning')).toMatchObject([{ found: 'probably a mistake in hourly/c' }]);
 });

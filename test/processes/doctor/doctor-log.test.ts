@@ -47,7 +47,7 @@ test('a file that is no database is a problem', async () => {
   expect(found).toEqual([{ status: 'problem', found: 'broken: file is not a database', cure: SET_ASIDE }]);
 });
 
-test('what only the log tells is unknown where it cannot be read', async () => {
+test('facts of the log are unknown where it cannot be read', async () => {
   const { root, env, database } = await makeUsedRoot();
   writeFileSync(database, 'x'.repeat(8192));
   const found = await look(root, env, 'calls', 'pauses');

@@ -88,7 +88,7 @@ test('why tells that a script waits for its next time, and list where that is fa
   );
 });
 
-test('of a frequent tier that cron has not called nobody is told that another one would be sooner', async () => {
+test('a frequent tier that cron has not called is not compared with a sooner one', async () => {
   const root = makeTemporaryRoot({ 'jobs/15min/a.sh': scheduled('daily at 02:30') });
   await callAt(root, ['2026-11-24 02:13'], '15min');
   const { stdout } = await runAt(root, '2026-11-24 09:00', 'why', 'a');

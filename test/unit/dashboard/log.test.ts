@@ -56,7 +56,7 @@ test('another one in its place is opened, and the one before closed once nobody 
   expect(told.toSorted()).toEqual(['closed 1', 'closed 2', 'retired 1', 'retired 2']);
 });
 
-test('one that cannot be opened is tried again, and stops nobody at the end', async () => {
+test('a log that cannot be opened is tried again, and does not hold up the end of the server', async () => {
   const { state, told, kept, which } = setUp();
   state.fails = true;
   await expect(which()).rejects.toThrow('not now');
@@ -69,7 +69,7 @@ test('one that cannot be opened is tried again, and stops nobody at the end', as
   expect(told).toEqual(['retired 1', 'closed 1']);
 });
 
-test('one that is not as it should be serves whoever asked, and nobody after', async () => {
+test('a log with a fault serves the present request, and no later one', async () => {
   const { state, told, which } = setUp();
   state.isGood = false;
   expect(await which()).toBe(1);
@@ -78,7 +78,7 @@ test('one that is not as it should be serves whoever asked, and nobody after', a
   await expect.poll(() => told).toEqual(['retired 1', 'closed 1']);
 });
 
-test('what cannot be closed keeps nobody from ending', async () => {
+test('a log that cannot be closed does not hold up the end of the server', async () => {
   const { state, told, kept, which } = setUp();
   state.opened = 12;
   expect(await which()).toBe(13);
@@ -125,7 +125,7 @@ const answers = routes
     return answered === null ? [] : [{ path, answered }];
   });
 
-test.for(answers)('what $path answers has nothing in public but what fields show', ({ answered }) => {
+test.for(answers)('the public answer of $path has only the fields that are shown', ({ answered }) => {
   expect(JSON.stringify(leaveOut(answered, fillRecord(answered)))).not.toContain('CANARY');
 });
 
@@ -170,7 +170,7 @@ test('an error and a warning of a run tell that they are there', () => {
   });
 });
 
-test('nobody is named in a public report', () => {
+test('a public report names no person', () => {
   for (const each of [pauseRecord, workerRecord, activityRecord]) {
     expect(leaveOut(each, { by: 'ada' })).toEqual({ by: null });
   }

@@ -169,13 +169,13 @@ test('an error is described by its name, its message and its stack with its caus
   expect(stack).toMatch(/^TypeError: outer\n +at [\s\S]*\[cause\]: RangeError: inner/);
 });
 
-test('what is no error has no stack', () => {
+test('a value that is no error has no stack', () => {
   expect(describeError('a text')).toEqual({ name: 'thrown string', message: 'a text', stack: null });
   expect(describeError(undefined)).toMatchObject({ name: 'thrown undefined', message: 'undefined' });
   expect(describeError(Object.create(null))).toMatchObject({ name: 'thrown object' });
 });
 
-test('what cannot be looked at is described all the same', () => {
+test('a value that cannot be inspected is described all the same', () => {
   const hostile = new Proxy(new Error('x'), {
     get() {
       throw new Error('of a getter');
@@ -214,7 +214,7 @@ test('a record of what keeps a script running tells no end', () => {
   expect(tellsEnd(path)).toBe(true);
 });
 
-test('what the probe left is read', () => {
+test('the result of the probe is read', () => {
   expect(readBack(JSON.stringify(result))).toEqual(result);
   expect(readBack(JSON.stringify({ ...result, error: null }))).toEqual({ ...result, error: null });
 });
@@ -252,7 +252,7 @@ test('only their owner can read the files of a run', () => {
   expect(statSync(files.temporary).mode & 0o777).toBe(0o700);
 });
 
-test('what an older run of the same key left is not taken over', () => {
+test('files of an older run with the same key are not taken over', () => {
   const files = runFilesOf(makeState(), '1.7');
   mkdirSync(files.temporary);
   writeFileSync(`${files.temporary}/old`, '');
@@ -265,7 +265,7 @@ test('what an older run of the same key left is not taken over', () => {
   expect(readdirSync(files.temporary)).toEqual([]);
 });
 
-test('what cannot be removed, or is gone already, is nothing to fail for', () => {
+test('a file that cannot be removed, or is gone already, causes no failure', () => {
   const state = makeState();
   // A file where a folder should be: nothing below it can be removed, whoever tries.
   const files = runFilesOf({ ...state, output: '/dev/null', results: '/dev/null', temporary: '/dev/null' }, '1.7');

@@ -44,7 +44,7 @@ test('an exponential delay doubles up to its longest, and chance shortens it by 
   expect(delays(0.999_999_999)).toEqual([0.75, 1.5, 3, 6, 7.5, 7.5]);
 });
 
-test('what cannot end in another way is not tried again', () => {
+test('a run that cannot end in another way is not tried again', () => {
   const refused = { ...ended, outcome: 'not-started', isRetryable: false } as const;
   expect(decideRetry(policyOf({ retries: 3 }), refused)).toEqual({ state: 'failed' });
 });

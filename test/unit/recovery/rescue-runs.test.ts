@@ -56,7 +56,7 @@ async function open({ options = {}, jobOptions = {} }: { options?: ScriptOptions
 const states = `select jobs.name, jobs.state, runs.outcome, runs.finished_at
   from jobs left join runs on runs.job_id = jobs.id order by jobs.id`;
 
-test('what a dead worker ran has crashed; what it had not begun waits for the next', async () => {
+test('jobs that a dead worker ran have crashed; jobs that it had not begun wait for the next worker', async () => {
   const { root, rescueAll, events, runs } = await open();
   const { ended: rescued, alive } = await rescueAll(crashed);
   expect([rescued.length, alive]).toEqual([1, []]);

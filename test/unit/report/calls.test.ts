@@ -172,7 +172,7 @@ test('without a line one call promises no other: it may have been by hand, witho
   expect(isRegularCall('by-hand', at('10:13:01'), at('10:13:00'))).toBe(false);
 });
 
-test('what no crontab tells is expected by the last call', async () => {
+test('calls of an unreadable crontab are expected by the last call', async () => {
   const byLastCall = { atMs: at('11:13:01'), isOverdue: false };
   const found = (times: CrontabTimes | null) => expectByCrontab('hourly', calledAt('10:13:01'), times, at('10:30:00'));
   expect(await found(null)).toMatchObject({ isInCrontab: null, expected: byLastCall });

@@ -47,7 +47,7 @@ test.each([
   expect(formatBytes(count)).toBe(text);
 });
 
-test('what has risen is told with the usual, since when, and whether the file has changed', () => {
+test('a risen figure is shown with the usual one, since when, and whether the file has changed', () => {
   const rise = { factor: 4.6875, since: '25 Nov', isFileChanged: false, fileChanged: null };
   const slower = { durationMs: 30_000, usualMs: 6400, ...rise };
   const heavier = { maxRssBytes: 300 * 1024 * 1024, usualBytes: 10 * 1024 * 1024, ...rise, factor: 30 };

@@ -202,7 +202,7 @@ test.each(['daily/old', 'jobs/daily/old.sh', 'jobs/daily/old.sh.disabled', 'old'
   },
 );
 
-test('what is not there any more is known from the log', async () => {
+test('a script that is gone is known from the log', async () => {
   expect(await find('gone')).toMatchObject({ kind: 'gone', name: 'hourly/gone' });
 });
 

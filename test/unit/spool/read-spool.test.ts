@@ -97,7 +97,7 @@ test('a version that is not known yet is told of', () => {
   });
 });
 
-test('what a record has besides its fields does not come along', () => {
+test('a record is read without values beside its fields', () => {
   const more = { ...run, id: 7, end: { ...run.end, job_id: 7, 'x" = 1 --': 1 } };
   expect(read(toLines(header, more))).toEqual([header, run]);
 });

@@ -173,7 +173,7 @@ test.each([
   expect(second.pragma('integrity_check')).toBe('ok');
 });
 
-test('of the warnings only the one of Node’s SQLite is kept back', () => {
+test('only the warning of Node’s SQLite is kept back', () => {
   const { emitWarning } = process;
   const seen: unknown[] = [];
   process.emitWarning = (...warning: unknown[]) => void seen.push(warning);
@@ -291,7 +291,7 @@ describe.each(drivers)('with %s', (name, driver) => {
     expect(countEvents(store)).toBe(1);
   });
 
-  test('what is refused is named as SQLite names it', async () => {
+  test('an error is named as SQLite names it', async () => {
     const { connection } = await open();
     const add = () => connection.exec(`insert into jobs (name, state) values ('a', 'sleeping')`);
     expect(add).toThrow(expect.objectContaining({ code: 'SQLITE_CONSTRAINT_CHECK' }));
@@ -356,7 +356,7 @@ describe.each(drivers)('with %s', (name, driver) => {
     expect([done, tries, releaseReserve(folder)]).toEqual(['done', 2, false]);
   });
 
-  test('what is no matter of room is not tried again', async () => {
+  test('an error other than a full disk is not tried again', async () => {
     const folder = state();
     const store = await open(folder);
     keepReserve(folder);

@@ -58,7 +58,7 @@ test('a write that is durable soon waits for no disk, and is told of only once i
   expect(commits).toEqual(before);
 });
 
-test('what nothing follows is on the disk and told of soon, by itself', async () => {
+test('a last write reaches the disk soon, by itself, and is then reported', async () => {
   const { store, commits, write } = await open();
   await write();
   let isTold = false;
@@ -105,7 +105,7 @@ test('a write that fails is told of to nobody, and takes nothing with it', async
   expect(isTold).toBe(true);
 });
 
-test('whatever is written in whatever order, nobody is told of what is not on the disk', async () => {
+test('no write is reported before it is on the disk, whatever the order of writes', async () => {
   const step = fc.record({
     writers: fc.integer({ min: 1, max: 3 }),
     isChange: fc.boolean(),
@@ -156,7 +156,7 @@ test('the reserve is of bytes that really take room, and nobody else’s', () =>
   expect(gzipSync(readFileSync(state.reserve)).length).toBeGreaterThan(size * 0.99);
 });
 
-test('one that is there is left as it is; one that was cut off is made whole', () => {
+test('a reserve that is there stays as it is; one that was cut off is made whole', () => {
   const state = makeStateOf(makeTemporaryRoot());
   keepReserve(state);
   const before = readFileSync(state.reserve);
@@ -232,7 +232,7 @@ test.each([
   expect(mayBeFull(withCode(code))).toBe(expected);
 });
 
-test('what is no error of the system is no failure of the store', () => {
+test('an error other than the system’s is no failure of the store', () => {
   for (const thrown of [new TypeError('a defect'), 'SQLITE_BUSY', null, undefined, { code: 'EIO' }]) {
     expect(isStoreFailure(thrown)).toBe(false);
   }
@@ -273,7 +273,7 @@ test.each([
   expect(describeStoreFailure(withCode(code), folder)).toBe(sentence);
 });
 
-test('what was told already is told in the same words', () => {
+test('a failure that is reported again has the same words', () => {
   expect(describeStoreFailure(new StoreUnavailable('io', 'So it is.'), folder)).toBe('So it is.');
 });
 
@@ -296,7 +296,7 @@ function restsOf(wakes: readonly Wake[]): number[] {
 
 const repeat = (count: number, wake: Wake) => Array.from({ length: count }, () => wake);
 
-test('who is woken for nothing again and again rests longer and longer, to a limit', () => {
+test('a consumer that is woken for nothing again and again rests longer and longer, up to a limit', () => {
   const rests = restsOf(repeat(40, { laterMs: 1 }));
   expect(rests.slice(0, 8)).toEqual(Array(8).fill(0));
   expect(rests.slice(8, 11)).toEqual([1, 2, 3]);
@@ -310,7 +310,7 @@ test.each([
   expect(new Set(restsOf(wakes))).toEqual(new Set([0]));
 });
 
-test('who finds something after a long time of nothing is fresh again', () => {
+test('a consumer that finds something after a long time of nothing rests for the shortest time again', () => {
   const rests = restsOf([...repeat(20, { laterMs: 1 }), { laterMs: 1, hasFound: true }, { laterMs: 1 }]);
   expect(rests.slice(-3)).toEqual([12, 0, 0]);
 });

@@ -22,7 +22,7 @@ const frame: ScreenFrame = {
 const draw = (changes: Partial<ScreenFrame>, rows = 8) =>
   drawFrame({ ...frame, ...changes }, { columns: 40, rows }, createPalette(false)).map((line) => line.trimEnd());
 
-test('what does not fit is counted above and below, within the height of the terminal', () => {
+test('lines that do not fit are counted above and below, within the height of the terminal', () => {
   const four = (from: number) => lines.slice(from - 1, from + 3);
   expect(draw({})).toEqual(['[1 status]', '', ...four(1), '↓ 16 more', 'q quit']);
   expect(draw({ top: 5 })).toEqual(['[1 status]', '↑ 5 more', ...four(6), '↓ 11 more', 'q quit']);
