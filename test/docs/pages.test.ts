@@ -122,7 +122,10 @@ test('every decision that a page names by its number is there', () => {
     globSync('docs/decisions/0*.md', { cwd: repository }).map((path) => basename(path).slice(0, 4)),
   );
   const named = pages.flatMap((page) =>
-    [...read(page).matchAll(/decision (\d{4})|\((00\d\d)\)/g)].map(([, one, other]) => ({ page, number: one ?? other })),
+    [...read(page).matchAll(/decision (\d{4})|\((00\d\d)\)/g)].map(([, one, other]) => ({
+      page,
+      number: one ?? other,
+    })),
   );
   expect(named.length).toBeGreaterThan(5);
   expect(named.filter(({ number = '' }) => !numbers.has(number))).toEqual([]);
