@@ -1,10 +1,11 @@
+import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
 import { readJobs } from '../support/log.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { checkAccess, openPage } from '../support/web/browser.ts';
-import { startDashboard } from '../support/web/dashboard.ts';
+import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
 
 /** A night in which 60 mails have failed with two causes, and each job carries its customer. */
 async function fillRoot() {
@@ -92,6 +93,57 @@ test('runs and activity are filtered without an error while one types, and the a
   await page.getByLabel('Text').pressSequentially('SMTP');
   await page.getByText('10 entries', { exact: true }).waitFor();
   await checkAccess(page, 'triage-filters');
+});
+
+test('the order of a table stands in the address: a link has it, Back and other filters keep it', async () => {
+  const { root } = await writeHistory({ failing: { 'hourly/import-orders': brokenImport } });
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts`);
+  const headerOf = (on: Page, name: string) => on.getByRole('columnheader', { name, exact: true });
+  const rows = async (on: Page) =>
+    (await on.locator('tbody tr:not(.note)').allInnerTexts()).map((row) => row.split('\t')[0]);
+  await headerOf(page, 'Memory').waitFor();
+  const byDefault = await rows(page);
+  await headerOf(page, 'Memory').getByRole('button').click();
+  await expect.poll(() => headerOf(page, 'Memory').getAttribute('aria-sort')).toBe('descending');
+  expect(new URL(page.url()).hash).toBe('#/scripts?sort=-memory');
+  const sorted = await rows(page);
+  expect(sorted).not.toEqual(byDefault);
+  await page.getByRole('link', { name: 'hourly/import-orders' }).click();
+  await page.getByRole('heading', { name: 'hourly/import-orders' }).waitFor();
+  await page.goBack();
+  await expect.poll(() => headerOf(page, 'Memory').getAttribute('aria-sort')).toBe('descending');
+  expect(await rows(page)).toEqual(sorted);
+  await page.getByLabel('Tier').selectOption('hourly');
+  expect(new URL(page.url()).hash).toBe('#/scripts?sort=-memory&tier=hourly');
+  const other = await openPage(`${url}#/scripts?sort=-memory`);
+  await expect.poll(() => headerOf(other, 'Memory').getAttribute('aria-sort')).toBe('descending');
+  expect(await rows(other)).toEqual(sorted);
+  const unknown = await openPage(`${url}#/scripts?sort=nonsense`);
+  await expect.poll(() => headerOf(unknown, 'State').getAttribute('aria-sort')).toBe('ascending');
+  expect(await rows(unknown)).toEqual(byDefault);
+});
+
+test('two tables of a page have an order of their own, and so has the span of its charts', async () => {
+  const { root } = await writeHistory();
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/hourly/import-orders`);
+  await page.getByText('These runs as a table').click();
+  const orderIn = async (table: string) =>
+    await page
+      .getByRole('table', { name: table })
+      .getByRole('columnheader', { name: 'Duration' })
+      .getAttribute('aria-sort');
+  const [all, shown] = ['Runs, the newest first', 'The runs that the charts show'];
+  await page.getByRole('table', { name: shown }).getByRole('button', { name: 'Duration' }).click();
+  await expect.poll(() => orderIn(shown)).toBe('descending');
+  expect(await orderIn(all)).toBe('none');
+  await page.getByRole('button', { name: '3 months' }).click();
+  await expect
+    .poll(() => new URL(page.url()).hash)
+    .toBe('#/scripts/hourly/import-orders?sort-charts=-duration&charts=90d');
+  await page.reload();
+  await expect.poll(() => page.getByRole('button', { name: '3 months' }).getAttribute('aria-pressed')).toBe('true');
 });
 
 test('Back leads to the same rows, the same place and the same link', async () => {

@@ -5,8 +5,6 @@ interface LeftPlace {
   link: string | null;
   /** How many pages of each list were loaded. */
   readonly counts: Map<string, number>;
-  /** How each table was sorted. */
-  readonly sortings: Map<string, unknown>;
 }
 
 /** By the entry of the browser's history. */
@@ -25,7 +23,7 @@ export function enterPlace(): void {
   wanted = left === undefined ? null : { ...left };
   entry = known ?? `${performance.timeOrigin} ${places.size}`;
   if (known === undefined) history.replaceState({ entry }, '');
-  if (left === undefined) places.set(entry, { scrollY: 0, link: null, counts: new Map(), sortings: new Map() });
+  if (left === undefined) places.set(entry, { scrollY: 0, link: null, counts: new Map() });
 }
 
 /** The page that is shown now. */

@@ -74,6 +74,11 @@ export function hrefOf(
   return `#${path === '/' && name !== '' ? '' : path}${name}${search === '' ? '' : `?${search}`}`;
 }
 
+/** The same page with other filters: the order of its rows stays. */
+export function filteredHref(path: PagePath, query: Readonly<Record<string, string | null>> = {}): string {
+  return hrefOf(path, null, { ...query, sort: place.value.query.sort ?? null });
+}
+
 /**
  * Changes filters in the address, so that it can be shared and the browser's Back leads to where the viewer came
  * from. The focus stays where it is.

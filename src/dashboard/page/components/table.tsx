@@ -1,8 +1,7 @@
 // biome-ignore-all lint/a11y/noRedundantRoles: on a phone these are no boxes of a table, and would lose their roles
 
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
-import { leftPlace } from '../left-places.ts';
+import { place, setQuery } from '../router.ts';
 import { Icon } from './state.tsx';
 
 export interface TableColumn<Row> {
@@ -48,19 +47,17 @@ interface TableProps<Row> {
   readonly below?: (row: Row) => ComponentChildren;
   /** First order of the rows. Default: as they come. */
   readonly sorting?: Sorting;
+  /** The name in the address for the order that the viewer chooses: each table of a page has its own. Default `sort`. */
+  readonly sortName?: string;
   /** Maximum number of rows shown. Default: all. */
   readonly most?: number;
 }
 
 /** Rows in columns; where there is little room, cards. Headers are buttons that sort. */
 export function Table<Row>({ caption, columns, rows, keyOf, below, ...more }: TableProps<Row>) {
-  const { sorting = null, most } = more;
-  const { sortings } = leftPlace();
-  const [sorted, setSorted] = useState((sortings.get(caption) as Sorting | undefined) ?? sorting);
-  const sort = (chosen: Sorting): void => {
-    sortings.set(caption, chosen);
-    setSorted(chosen);
-  };
+  const { sorting = null, sortName = 'sort', most } = more;
+  const sorted = readSorting(place.value.query[sortName], columns) ?? sorting;
+  const sort = (chosen: Sorting): void => setQuery({ [sortName]: writeSorting(chosen) });
   const sortBy = columns.find(({ title }) => title === sorted?.title)?.sortBy;
   const ordered = sortBy && sorted ? rows.toSorted(compareBy(sortBy, sorted.isDescending)) : rows;
   return (
@@ -82,6 +79,23 @@ export function Table<Row>({ caption, columns, rows, keyOf, below, ...more }: Ta
       </table>
     </div>
   );
+}
+
+/** `last-run`, and from the highest value on `-last-run`. */
+function writeSorting({ title, isDescending }: Sorting): string {
+  return `${isDescending ? '-' : ''}${nameInAddress(title)}`;
+}
+
+export function nameInAddress(title: string): string {
+  return title.toLowerCase().replaceAll(' ', '-');
+}
+
+/** Null: the address names no column that sorts. */
+function readSorting<Row>(text: string | undefined, columns: readonly TableColumn<Row>[]): Sorting | null {
+  const orders = columns.flatMap(({ title, sortBy }) =>
+    sortBy === undefined ? [] : [false, true].map((isDescending) => ({ title, isDescending })),
+  );
+  return orders.find((order) => writeSorting(order) === text) ?? null;
 }
 
 interface RowProps<Row> {

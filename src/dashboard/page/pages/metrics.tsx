@@ -6,7 +6,7 @@ import { TimeChart } from '../charts/time-chart.tsx';
 import { Choice, SpanButtons, type TimeSpan, timeSpans } from '../components/fields.tsx';
 import { Answered, Empty, FigureItem, FigureList, Page, Section, Unfolded } from '../components/page.tsx';
 import { toneOfState } from '../components/state.tsx';
-import { figureColumn, Table, type TableColumn } from '../components/table.tsx';
+import { figureColumn, nameInAddress, Table, type TableColumn } from '../components/table.tsx';
 import { ScriptLink } from '../components/text.tsx';
 import { serverNow, writeInstant } from '../components/time.tsx';
 import { useQuery } from '../data.ts';
@@ -164,7 +164,15 @@ function Values({ title, unit, series, times, nameOf }: ValuesProps) {
   ];
   return (
     <Unfolded summary="As a table">
-      {() => <Table caption={title} columns={columns} rows={[...times.keys()].reverse()} keyOf={(index) => index} />}
+      {() => (
+        <Table
+          caption={title}
+          columns={columns}
+          rows={[...times.keys()].reverse()}
+          keyOf={(index) => index}
+          sortName={`sort-${nameInAddress(title)}`}
+        />
+      )}
     </Unfolded>
   );
 }

@@ -5,7 +5,7 @@ import { Table, type TableColumn } from '../../components/table.tsx';
 import { Name } from '../../components/text.tsx';
 import { Time } from '../../components/time.tsx';
 import { PauseButton, type PauseInForce } from '../../manage/pause.tsx';
-import { hrefOf } from '../../router.ts';
+import { filteredHref } from '../../router.ts';
 
 type JobCounts = components['schemas']['JobCounts'];
 type JobTotals = components['schemas']['JobTotals'];
@@ -59,7 +59,7 @@ export function StateTiles({ counts, since, chosen }: StateTilesProps) {
               <a
                 class={`tile ${(count > 0 && tileTones[state]) || ''}`}
                 data-empty={count === 0}
-                href={hrefOf('/queue', null, isChosen ? {} : { state })}
+                href={filteredHref('/queue', isChosen ? {} : { state })}
                 aria-current={isChosen ? 'true' : undefined}
               >
                 <strong class="figure">{formatCount(count)}</strong>
@@ -110,7 +110,7 @@ export function NamesTable({ counts, totals, paces, pauses }: NamesTableProps) {
       title: 'Name',
       isName: true,
       cell: ({ name }) => (
-        <a href={hrefOf('/queue', null, { name })}>
+        <a href={filteredHref('/queue', { name })}>
           <Name text={name} />
         </a>
       ),
@@ -163,7 +163,7 @@ function stateColumn(state: CountedState): TableColumn<JobCounts> {
       count[state] === 0 ? (
         <span class="quiet zero">0</span>
       ) : (
-        <a class={state === 'failed' ? 'bad' : ''} href={hrefOf('/queue', null, { name: count.name, state })}>
+        <a class={state === 'failed' ? 'bad' : ''} href={filteredHref('/queue', { name: count.name, state })}>
           {formatCount(count[state])}
         </a>
       ),

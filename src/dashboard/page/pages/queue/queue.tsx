@@ -10,7 +10,7 @@ import { isStatic, useQuery } from '../../data.ts';
 import { AddJob } from '../../manage/add-job.tsx';
 import { PauseButton, type PauseInForce, pausedWords } from '../../manage/pause.tsx';
 import { may } from '../../manage/session.ts';
-import { hrefOf, place, setQuery } from '../../router.ts';
+import { filteredHref, hrefOf, place, setQuery } from '../../router.ts';
 import { siteStatus } from '../../site-status.ts';
 import { countedStates, NamesTable, PaceLine, StateTiles, stateKeys } from './counts.tsx';
 import type { JobFilters } from './job-words.tsx';
@@ -108,7 +108,7 @@ function QueueStanding({ queue, pauses }: StandingProps) {
 function WithoutHandler({ name, jobs, nearest }: QueueStatus['withoutHandler'][number]) {
   return (
     <>
-      <a href={hrefOf('/queue', null, { name: `${name}*` })}>
+      <a href={filteredHref('/queue', { name: `${name}*` })}>
         <Name text={name} />
       </a>
       : {countOf(jobs, 'job waits', 'jobs wait')}.{' '}
@@ -191,7 +191,7 @@ function Filters({ filters, names }: FiltersProps) {
     return (
       <div class="bar">
         {stateChoice}
-        {isFiltered && <a href={hrefOf('/queue')}>Show all</a>}
+        {isFiltered && <a href={filteredHref('/queue')}>Show all</a>}
       </div>
     );
   }
@@ -208,7 +208,7 @@ function Filters({ filters, names }: FiltersProps) {
         <SinceChoice label="Added" />
         <TextFilter label="Search in data" name="search" value={search} placeholder="an address, a number …" />
         <button type="submit">Show</button>
-        {isFiltered && <a href={hrefOf('/queue')}>Show all</a>}
+        {isFiltered && <a href={filteredHref('/queue')}>Show all</a>}
       </form>
     </search>
   );

@@ -7,7 +7,7 @@ import { figureColumn, Table, type TableColumn } from '../../components/table.ts
 import { Name, RunLink, ScriptLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useList } from '../../data.ts';
-import { hrefOf, place, setQuery } from '../../router.ts';
+import { filteredHref, place, setQuery } from '../../router.ts';
 
 /** All runs of all scripts, the newest first. */
 export function RunsPage() {
@@ -25,7 +25,7 @@ export function RunsPage() {
         <SinceChoice label="Started" />
         {script && (
           <span>
-            only <Name text={script} /> · <a href={hrefOf('/runs', null, { outcome: outcome ?? null })}>all</a>
+            only <Name text={script} /> · <a href={filteredHref('/runs', { outcome: outcome ?? null })}>all</a>
           </span>
         )}
       </div>

@@ -10,14 +10,15 @@ import { figureColumn, Table, type TableColumn } from '../../components/table.ts
 import { RunLink } from '../../components/text.tsx';
 import { serverNow, Time, writeInstant } from '../../components/time.tsx';
 import { useList } from '../../data.ts';
-import { hrefOf } from '../../router.ts';
+import { hrefOf, place, setQuery } from '../../router.ts';
 
 /** More runs than that nobody tells apart on a screen. */
 const MOST_RUNS = 3000;
 
 /** How its runs did, over as much time as is asked for. */
 export function HistorySection({ script }: { readonly script: string }) {
-  const [since, setSince] = useState<TimeSpan>('30d');
+  const { charts = '' } = place.value.query;
+  const since: TimeSpan = charts in timeSpans ? (charts as TimeSpan) : '30d';
   const [zoom, setZoom] = useState<TimeRange | null>(null);
   const { items: runs, problem, more } = useList('/api/runs', { script, since, limit: 500 }, true);
   const count = runs?.length ?? 0;
@@ -26,7 +27,7 @@ export function HistorySection({ script }: { readonly script: string }) {
   }, [count, more === null]);
   const range = useRange(runs, timeSpans[since].lengthMs);
   const choose = (chosen: TimeSpan) => {
-    setSince(chosen);
+    setQuery({ charts: chosen });
     setZoom(null);
   };
   return (
@@ -196,6 +197,7 @@ function RunTable({ runs }: { readonly runs: readonly ChartRun[] }) {
             columns={columns}
             rows={runs.slice(-MOST_ROWS).reverse()}
             keyOf={({ id }) => id}
+            sortName="sort-charts"
           />
           {runs.length > MOST_ROWS && <p>The newest {MOST_ROWS} of them.</p>}
         </>
