@@ -43,6 +43,12 @@ const stateOf = (root: string, id: number) => readJobs(root).find((job) => job.i
 
 const button = (place: Page | Locator, name: string | RegExp) => place.getByRole('button', { name });
 
+/** All that a person reads on a page, explanations of buttons included. */
+async function readAll(page: Page): Promise<string> {
+  const titles = "[...document.querySelectorAll('main [title]')].map(({ title }) => title).join()";
+  return (await page.locator('main').innerText()) + (await page.evaluate<string>(titles));
+}
+
 /** The sentence that says what came of something. */
 async function told(page: Page, text: string | RegExp): Promise<void> {
   await page.locator('.toast').getByText(text).waitFor();
@@ -53,9 +59,16 @@ test('jobs are kicked, deleted, and added: what is wrong is told at its field, a
   const { url } = await startDashboard(root);
   const page = await openPage(`${url}#/queue`, { expects: /status of 4\d\d/ });
   await page.getByLabel('Choose job 3').click();
-  await button(page, 'Kick').click();
-  await told(page, 'Job 3 (export) kicked.');
+  await page.getByRole('group', { name: 'Chosen jobs' }).getByRole('button', { name: 'Run now' }).click();
+  await told(page, 'Job 3 (export) made due now.');
   expect(stateOf(root, 3)).toBe('queued');
+  for (const [address, shown] of Object.entries({ '/jobs/3': '1 time run now', '/activity': 'made due now' })) {
+    const other = await openPage(`${url}#${address}`);
+    await other.getByText(shown).first().waitFor();
+    expect(await readAll(other)).not.toMatch(/kick/i);
+    await other.close();
+  }
+  expect(await readAll(page)).not.toMatch(/kick/i);
 
   await page.getByLabel('Choose job 4').click();
   await page.getByLabel('Choose job 2').click({ modifiers: ['Shift'] });

@@ -52,6 +52,6 @@ test('the page of a failed run runs its job once more, and acknowledges its inci
   await page.getByRole('button', { name: /^Acknowledge/ }).click();
   await until('it is known', () => queryLog(root, 'select id from incidents where acknowledged_at > 0').length === 1);
   writeFileSync(join(root, 'go'), '');
-  await page.getByRole('button', { name: 'Retry its job' }).click();
+  await page.getByRole('button', { name: 'Run its job now' }).click();
   await until('its job waits', () => queryLog(root, "select id from jobs where state = 'queued'").length === 1);
 });

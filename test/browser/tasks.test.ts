@@ -100,7 +100,7 @@ const tasks: Readonly<Record<string, Task>> = {
       await hand.click(row.getByRole('link', { name: String(FAILED_MAILS), exact: true }));
       await hand.click(page.getByRole('button', { name: /that match/ }));
       await page.getByRole('dialog').getByText('no address').waitFor();
-      await hand.click(page.getByRole('dialog').getByRole('button', { name: `Kick ${FAILED_MAILS} jobs` }));
+      await hand.click(page.getByRole('dialog').getByRole('button', { name: `Run ${FAILED_MAILS} jobs now` }));
       await expect
         .poll(() => readJobs(root).filter(({ name, state }) => name === 'mail/welcome' && state === 'failed').length)
         .toBe(0);

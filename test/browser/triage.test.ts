@@ -43,8 +43,8 @@ test('all failed mails of today are kicked with four clicks, and the dialog tell
     '10 SMTP 421',
   ]);
   await checkAccess(page, 'triage-all-that-match');
-  await click('Kick 60 jobs');
-  await page.locator('.toast').getByText('60 jobs kicked.').waitFor();
+  await click('Run 60 jobs now');
+  await page.locator('.toast').getByText('60 jobs made due now.').waitFor();
   expect(clicks).toBe(4);
   expect(readJobs(root).filter(({ state }) => state === 'failed')).toEqual([]);
 });

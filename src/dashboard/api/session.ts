@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { permissionOf, type VerbName, verbNames, verbOf } from '../../queue/settle/verbs.ts';
 import { permissionsWithin, tokenPermissions } from '../../store/words.ts';
+import { capitalized } from '../../system/base/text.ts';
 import { hostZone } from '../../system/base/zone.ts';
 import { type Api, defineRoute, instantSchema, jsonResponse, type Refusal, type SessionInfo } from './route.ts';
 
@@ -19,8 +20,9 @@ const sessionSchema = z
       .array(
         z.object({
           verb: z.enum(verbNames),
+          words: z.string().openapi({ description: 'Its words; `…` stands for the jobs', example: 'Run … now' }),
           effect: z.string(),
-          done: z.string().openapi({ description: 'Completes "Job 7 (mail/welcome)"', example: 'kicked' }),
+          done: z.string().openapi({ description: 'Completes "Job 7 (mail/welcome)"', example: 'made due now' }),
           warning: z.string().nullable().openapi({ description: 'Asked about before; null: it does no harm' }),
           isDangerous: z.boolean(),
         }),
@@ -84,5 +86,5 @@ function toJson({ name, permission, csrf, expiresAt }: SessionInfo): z.infer<typ
 
 function toButton(verb: VerbName) {
   const { button, done } = verbOf(verb);
-  return button === undefined ? [] : [{ verb, done, isDangerous: false, ...button }];
+  return button === undefined ? [] : [{ verb, words: `${capitalized(verb)} …`, done, isDangerous: false, ...button }];
 }

@@ -79,8 +79,12 @@ export interface Verb<Options, Result> extends StateWords {
   read(options: Options, context: VerbContext): Effect<Result> | Promise<Effect<Result>>;
 }
 
-/** Texts of a button besides the verb's name. */
+/** Texts of a button. */
 interface VerbButton {
+  /** Its words, with `…` where the jobs are named: `Run … now`. Default: the verb's name. */
+  readonly words?: string;
+  /** The verb's effect after "Job 7 (mail/welcome)". Default: the same as on the command line. */
+  readonly done?: string;
   readonly effect: string;
   /** Asked about before; null: the verb does no harm. */
   readonly warning: string | null;
@@ -181,7 +185,7 @@ export const verbs = {
     name: 'bury',
     options: ['reason', 'priority'],
     summary: 'Sets a running or waiting job aside until it is kicked',
-    button: { effect: 'Set aside as failed until it is kicked', warning: null },
+    button: { effect: 'Set aside as failed until somebody runs it', warning: null },
     takesToken: true,
     ...{ expected: 'running or waiting job', done: 'buried' },
     hints: { failed: 'it stays failed until it is kicked' },
@@ -195,7 +199,12 @@ export const verbs = {
     name: 'kick',
     options: [],
     summary: 'Makes a failed or delayed job due at once, with all its tries',
-    button: { effect: 'Due at once, with all its tries', warning: null },
+    button: {
+      words: 'Run … now',
+      effect: 'Due at once, with all its tries: the next free worker takes it',
+      done: 'made due now',
+      warning: null,
+    },
     ...{ expected: 'failed or delayed job', done: 'kicked', fits: mayBeKicked },
     hints: { queued: dueHint, retrying: dueHint, running: 'bury it first, or wait for its end' },
     read: (_, context) => moves(context, { kind: 'kick' }, 'released'),

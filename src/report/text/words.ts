@@ -259,7 +259,7 @@ const eventWords: Readonly<Record<ActivityEvent, string>> = {
   'job-cancelled': 'cancelled',
   'job-buried': 'buried',
   'job-deferred': 'deferred',
-  'job-kicked': 'kicked',
+  'job-kicked': 'made due now',
   'job-updated': 'updated',
   'job-added': 'added',
   'job-claimed': 'claimed',

@@ -138,7 +138,7 @@ const counterWords: Readonly<Record<keyof Story['counters'], readonly [one: stri
   timeouts: ['expired lease'],
   releases: ['release'],
   buries: ['burial'],
-  kicks: ['kick'],
+  kicks: ['time run now', 'times run now'],
   crashes: ['crash', 'crashes'],
 };
 

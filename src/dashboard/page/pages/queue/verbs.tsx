@@ -15,13 +15,13 @@ type VerbButton = components['schemas']['Session']['buttons'][number];
 
 interface JobVerbsProps {
   readonly jobs: readonly NamedJob[];
-  /** On the button of each verb. Default: the verb's own name. */
-  readonly words?: string;
+  /** The jobs in the words of each button: `its job`. Default: nothing. */
+  readonly what?: string;
   readonly onDone?: (verb: string) => void;
 }
 
 /** The verbs that fit these jobs; a button that fits only some of them shows how many. */
-export function JobVerbs({ jobs, words, onDone }: JobVerbsProps) {
+export function JobVerbs({ jobs, what = '', onDone }: JobVerbsProps) {
   const [asked, setAsked] = useState<VerbButton | null>(null);
   const fitting = ({ verb }: VerbButton) => jobs.filter(({ verbs }) => verbs.includes(verb));
   const act = async (button: VerbButton) => {
@@ -35,14 +35,14 @@ export function JobVerbs({ jobs, words, onDone }: JobVerbsProps) {
         .filter((button) => fitting(button).length > 0)
         .map((button) => (
           <button key={button.verb} type="button" title={button.effect} onClick={() => press(button)}>
-            {words ?? capitalized(button.verb)}
+            {wordsOf(button, what)}
             {fitting(button).length < jobs.length && ` ${fitting(button).length}`}
           </button>
         ))}
       {asked !== null && (
         <ConfirmDialog
-          title={`${capitalized(asked.verb)} ${wordsOf(fitting(asked))}?`}
-          action={`${capitalized(asked.verb)} ${countOf(fitting(asked).length, 'job')}`}
+          title={`${wordsOf(asked, nameJobs(fitting(asked)))}?`}
+          action={wordsOf(asked, countOf(fitting(asked).length, 'job'))}
           isDangerous={asked.isDangerous}
           onConfirm={() => act(asked)}
           onClose={() => setAsked(null)}
@@ -52,6 +52,14 @@ export function JobVerbs({ jobs, words, onDone }: JobVerbsProps) {
       )}
     </>
   );
+}
+
+/** `Run now`, `Run its job now`, `Cancel 3 jobs`. */
+export function wordsOf({ words }: Pick<VerbButton, 'words'>, what = ''): string {
+  return words
+    .replace('…', () => what)
+    .replace(/ +/g, ' ')
+    .trim();
 }
 
 /** The server takes no more in one request. */
@@ -67,14 +75,14 @@ async function change({ verb, done }: VerbButton, jobs: readonly NamedJob[]): Pr
   }
   const [first] = refused;
   if (first !== undefined && jobs.length === 1) throw new Error(first);
-  const changed = refused.length === 0 ? wordsOf(jobs) : countOf(jobs.length - refused.length, 'job');
+  const changed = refused.length === 0 ? nameJobs(jobs) : countOf(jobs.length - refused.length, 'job');
   const sentence = `${capitalized(changed)} ${done}.`;
   if (first === undefined) return tell(sentence);
   tell(`${sentence} ${countOf(refused.length, 'job was', 'jobs were')} refused: ${first}`, { isBad: true });
 }
 
 /** "job 7 (mail/welcome)", or "3 jobs". */
-function wordsOf(jobs: readonly NamedJob[]): string {
+function nameJobs(jobs: readonly NamedJob[]): string {
   const [job] = jobs;
   return job !== undefined && jobs.length === 1 ? `job ${job.id} (${job.name})` : countOf(jobs.length, 'job');
 }

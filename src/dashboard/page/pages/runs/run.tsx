@@ -51,7 +51,7 @@ function Again({ run: { script } }: { readonly run: ShownRun }) {
 /** Lets the job of a run run once more, by the verb that it takes now. */
 function RetryJob({ job }: { readonly job: NonNullable<ShownRun['queueJob']> }) {
   const verb = retryVerbs.find((each) => job.verbs.includes(each));
-  return verb === undefined ? null : <JobVerbs jobs={[{ ...job, verbs: [verb] }]} words="Retry its job" />;
+  return verb === undefined ? null : <JobVerbs jobs={[{ ...job, verbs: [verb] }]} what="its job" />;
 }
 
 const retryVerbs = ['kick', 'requeue'] as const;
