@@ -166,14 +166,10 @@ export interface PlanOptions {
   readonly nowMs: number;
   /** Most missed times that `all` makes up for: the latest ones. */
   readonly cap: number;
-  /**
-   * Shortest pause after the end of a run, in milliseconds; a rule that advances from its scheduled time needs none.
-   * Default: 1000.
-   */
-  readonly floorMs?: number;
 }
 
-const DEFAULT_FLOOR_MS = 1000;
+/** Shortest pause after the end of a run; a rule that advances from its scheduled time needs none. */
+const PAUSE_MS = 1000;
 
 /**
  * The next run of a repeating job that has finished.
@@ -183,12 +179,12 @@ const DEFAULT_FLOOR_MS = 1000;
 export async function planNext(
   rule: RepeatRule,
   moments: Moments,
-  { missed, nowMs, cap, floorMs = DEFAULT_FLOOR_MS }: PlanOptions,
+  { missed, nowMs, cap }: PlanOptions,
 ): Promise<PlannedTime | null> {
   const baseMs = moments[baseOf(rule)];
   const firstMs = await nextTime(rule, moments);
   if (baseMs === null || firstMs === null) return null;
-  const earliestMs = Math.max(moments.finished ?? nowMs, nowMs) + floorMs;
+  const earliestMs = Math.max(moments.finished ?? nowMs, nowMs) + PAUSE_MS;
   const soon = { runAt: earliestMs, scheduledFor: earliestMs };
   // The job would be due again and again: `FINISHED, +0 SECONDS`, `SCHEDULED, START OF DAY`.
   if (firstMs <= baseMs) return { ...soon, skipped: 0 };
@@ -215,7 +211,7 @@ async function seriesFrom(
 interface ListedTimes {
   /** Epoch milliseconds; fewer than requested if the rule ends. */
   readonly times: readonly number[];
-  /** A time is not later than the one before it: only `floorMs` limits how often such a rule runs. */
+  /** A time is not later than the one before it: only `PAUSE_MS` limits how often such a rule runs. */
   readonly isStuck: boolean;
 }
 

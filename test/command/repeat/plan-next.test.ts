@@ -83,11 +83,6 @@ describe('a rule that does not get ahead', () => {
     }
   });
 
-  test('waits as long as is asked for', async () => {
-    const planned = await plan('FINISHED, +0 SECONDS', now, { floorMs: 60_000 });
-    expect(planned.runAt).toBe('2026-03-10 13:46:00');
-  });
-
   test('waits the whole second, although times are in whole seconds', async () => {
     const finished = now.finished + 900;
     const planned = await planNext(
