@@ -3,7 +3,7 @@ import { examinePlace } from '../../checks/host/site.ts';
 import { doctorWords, type Finding, worstStatus } from '../../monitor/finding.ts';
 import { doctorToJson, formatJson } from '../../report/json.ts';
 import { renderFinding } from '../../report/terminal/findings.ts';
-import { createScreen, openTextOutput, type Screen } from '../../report/terminal/screen.ts';
+import { createScreen, openTextOutput, type Screen, type TextOutput } from '../../report/terminal/screen.ts';
 import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import type { CommandContext } from '../shared/context.ts';
@@ -17,7 +17,9 @@ export async function examine(context: CommandContext, options: Given<'doctor'>)
   const nowMs = context.now();
   const place = { root, env, distFolder, version, nowMs, findWrongUse };
   const findings = examinePlace(place, hostChecks);
-  const all = options.json ? await writeJson(context, findings) : await writeText(context, root, findings);
+  const all = options.json
+    ? await writeJson(context, findings)
+    : await writeFindings(openTextOutput(context.stdout), root, findings, createScreen(context));
   context.setExitCode(worstStatus(all) === 'critical' ? 1 : 0);
 }
 
@@ -28,14 +30,13 @@ async function writeJson(context: CommandContext, findings: AsyncIterable<Findin
   return all;
 }
 
-/** Line by line as they are found: some checks take a second. */
-async function writeText(
-  context: CommandContext,
+/** Writes line by line as findings come: some checks take a second. */
+export async function writeFindings(
+  output: TextOutput,
   root: string,
-  findings: AsyncIterable<Finding>,
+  findings: AsyncIterable<Finding> | Iterable<Finding>,
+  screen: Screen,
 ): Promise<readonly Finding[]> {
-  const output = openTextOutput(context.stdout);
-  const screen = createScreen(context);
   const all: Finding[] = [];
   await output.write(renderPlace(root, screen));
   for await (const finding of findings) {
@@ -44,12 +45,6 @@ async function writeText(
   }
   await output.write(renderSummary(all, screen));
   return all;
-}
-
-/** All of it at once. */
-export function renderFindings(root: string, all: readonly Finding[], screen: Screen): string {
-  const lines = all.map((finding, index) => renderChecked(finding, all[index - 1]?.code ?? null, screen));
-  return [renderPlace(root, screen), ...lines, renderSummary(all, screen)].join('');
 }
 
 /** As wide as the longest status and the longest name of a check, and a gap after each. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { renderChecks } from '../../../src/commands/monitor/check.ts';
 import { renderPlans } from '../../../src/commands/run/dry-run.ts';
 import { drawFailure, drawWork, PassView } from '../../../src/commands/run/progress.ts';
-import { renderFindings } from '../../../src/commands/site/doctor.ts';
+import { writeFindings } from '../../../src/commands/site/doctor.ts';
 import { endUnmeasured, type RunEnd } from '../../../src/execution/result/result.ts';
 import { readMetrics } from '../../../src/monitor/metrics/read-metrics.ts';
 import { renderCosts } from '../../../src/report/terminal/metrics.ts';
@@ -131,7 +131,12 @@ describe('what depends on the host', () => {
         hint: 'Ask your host for more, or run fewer things at once.',
       },
     ] as const;
-    await expectScreens('doctor', (columns) => renderFindings('/home/me/site', all, screenOf(columns)));
+    await expectScreens('doctor', async (columns) => {
+      const shown: string[] = [];
+      const write = async (text: string): Promise<boolean> => shown.push(text) > 0;
+      await writeFindings({ write }, '/home/me/site', all, screenOf(columns));
+      return shown.join('');
+    });
   });
 });
 
