@@ -27,20 +27,12 @@ export async function loadSettings(root: string, environment: NodeJS.ProcessEnv 
   return { ...settings, secrets, alerts: { ...settings.alerts, channels } };
 }
 
-/**
- * Like `loadSettings`, for commands that also work without settings: wrong settings are replaced by the defaults.
- *
- * @param onWrong called with the fault, unless another part reports it
- */
-export async function loadSettingsIfRight(
-  root: string,
-  onWrong: (problem: string) => void = () => {},
-): Promise<Settings> {
+/** Like `loadSettings`, for commands that also work without settings: wrong settings are replaced by the defaults. */
+export async function loadSettingsIfRight(root: string): Promise<Settings> {
   try {
     return await loadSettings(root);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    onWrong(error.message);
     return defaultSettings;
   }
 }

@@ -75,7 +75,6 @@ export const defaultSettings: Settings = defaults;
 /** For scripts that are retried and set no delay. */
 export const defaultRetryDelay: RetryDelay = { firstMs: MINUTE_MS, factor: 1, longestMs: MINUTE_MS };
 
-export type Retention = Settings['retention'];
 export type Limits = Settings['limits'];
 export type QueueSettings = Settings['queue'];
 export type AlertSettings = Settings['alerts'];

@@ -151,9 +151,6 @@ export type Severity = (typeof severities)[number];
 export const FAILING = 'script-failing';
 export const SUSPECT = 'script-suspect';
 
-/** The same for SQL. */
-export const OF_RUNS = `'${FAILING}', '${SUSPECT}'`;
-
 /** All other incidents are opened and closed by checks. */
 export function isOfRuns(code: string): boolean {
   return code === FAILING || code === SUSPECT;

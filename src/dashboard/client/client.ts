@@ -1,8 +1,4 @@
-import createFetchClient, {
-  type ClientPathsWithMethod,
-  type Client as FetchClient,
-  type Middleware,
-} from 'openapi-fetch';
+import createFetchClient, { type Client as FetchClient, type Middleware } from 'openapi-fetch';
 import { AT_SOCKET, fetchAt } from './fetch-at-socket.ts';
 import type { components, paths } from './paths.ts';
 
@@ -37,9 +33,6 @@ export type Client = FetchClient<paths>;
 
 /** Answers by name: `Schemas['Job']`. */
 export type Schemas = components['schemas'];
-
-/** The path of a route that has this method. */
-export type PathOf<Method extends 'get' | 'post' | 'put' | 'patch' | 'delete'> = ClientPathsWithMethod<Client, Method>;
 
 /**
  * A typed client of the REST API, for Node and browsers.

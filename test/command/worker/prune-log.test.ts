@@ -1,7 +1,7 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { defaultSettings, type Retention } from '../../../src/settings/settings.ts';
+import { defaultSettings, type Settings } from '../../../src/settings/settings.ts';
 import type { SqliteStore } from '../../../src/store/sqlite/store.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
 import type { JobState } from '../../../src/store/words.ts';
@@ -68,7 +68,7 @@ async function addWorker({ workers }: SqliteStore, ageDays: number): Promise<voi
 
 async function prune(
   { root, state, store }: Awaited<ReturnType<typeof makeLog>>,
-  retention: Partial<Retention> = {},
+  retention: Partial<Settings['retention']> = {},
 ): Promise<void> {
   const runner = {
     root,
