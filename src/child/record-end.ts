@@ -80,7 +80,7 @@ export function withoutSourceLine(error: Error): Error {
  * A syntax error of JavaScript has only frames of Node, and Node keeps its place for the moment of printing. This puts
  * the place into the stack, as the compiler of TypeScript does.
  */
-export function nameSyntaxError(error: SyntaxError): void {
+function nameSyntaxError(error: SyntaxError): void {
   const { stack = '' } = error;
   const frames = stack.split(FRAME).slice(1);
   if (frames.length === 0 || !frames.every((frame) => /\(?node:[\w/]+:\d/.test(frame))) return;

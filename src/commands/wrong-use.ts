@@ -187,7 +187,7 @@ function withoutDashes(option: string): string {
  *
  * @returns the error to report, mostly the same one
  */
-export async function guessCommand(error: unknown, line: TypedLine): Promise<unknown> {
+async function guessCommand(error: unknown, line: TypedLine): Promise<unknown> {
   const { args } = line;
   const words = typedWords(args);
   const meant = await guessWords(words, line);

@@ -123,7 +123,7 @@ function optionsOf(verb: VerbName): readonly QueueOption[] {
 }
 
 /** @throws {UsageError} that names the nearest verb */
-export function readVerb(word: string): VerbName {
+function readVerb(word: string): VerbName {
   const verb = verbNames.find((name) => name === word);
   if (verb !== undefined) return verb;
   const nearest = nearestName(word, verbNames);
@@ -138,7 +138,7 @@ export function readVerb(word: string): VerbName {
  *
  * @throws {UsageError} if an option is given that the verb does not take
  */
-export function assertOptions(verb: VerbName | null, given: object): void {
+function assertOptions(verb: VerbName | null, given: object): void {
   const taken = verb === null ? [] : optionsOf(verb);
   const isGiven = (option: QueueOption): boolean => Object.hasOwn(given, typedKey(option));
   const wrong = Object.values(typedOptions).find((option) => isGiven(option) && !taken.includes(option));

@@ -105,7 +105,7 @@ function openTo(caller: Caller): Access {
 }
 
 /** A refusal as a problem. */
-export function answerRefusal({ status, detail, isWrongCredential = false, retryAfterS }: Refusal): Response {
+function answerRefusal({ status, detail, isWrongCredential = false, retryAfterS }: Refusal): Response {
   const refused = answerProblem(status, { detail });
   if (status === 401)
     refused.headers.set('www-authenticate', `Bearer${isWrongCredential ? ' error="invalid_token"' : ''}`);
@@ -173,7 +173,7 @@ const titles: Readonly<Record<number, string>> = {
 };
 
 /** A refusal as RFC 9457 has it. */
-export function answerProblem(status: ContentfulStatusCode, more: ProblemParts): Response {
+function answerProblem(status: ContentfulStatusCode, more: ProblemParts): Response {
   const body: ProblemBody = { type: 'about:blank', title: titles[status] ?? 'Refused', status, ...more };
   return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/problem+json' } });
 }

@@ -55,7 +55,7 @@ export interface ApiEnv {
 export type Api = OpenAPIHono<ApiEnv>;
 
 /** RFC 9457; `errors` names each value that was refused. */
-export const problemSchema = z
+const problemSchema = z
   .object({
     type: z.string(),
     title: z.string(),

@@ -306,7 +306,7 @@ export interface Termination {
  * Sends SIGTERM to the whole group at the time limit, at a stop, or for another cause; SIGKILL after the grace period.
  * A hanging process cannot react, so it gets SIGKILL at once.
  */
-export function watchLimits(pid: number, limits: RunRequest): Termination {
+function watchLimits(pid: number, limits: RunRequest): Termination {
   const state = { cause: null as Cause | null, stoppedBy: null as string | null, killed: false, terminate, settle };
   let isSettled = false;
   let asked: NodeJS.Immediate | undefined;

@@ -80,7 +80,7 @@ export function readDelay(delay: unknown) {
   return readBy(readRetryDelay, 'The retry delay', delay, 'retryDelay');
 }
 
-export function requireDurationMs(what: string, text: unknown, field: string | null = null): number {
+function requireDurationMs(what: string, text: unknown, field: string | null = null): number {
   return readBy(readDurationOf, what, text, field);
 }
 

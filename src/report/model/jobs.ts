@@ -54,7 +54,7 @@ export const jobRecord = record('Job', {
 });
 
 /** With what keeps it from being run. */
-export const heldJobRecord = record('HeldJob', { ...jobRecord.fields, pause: shown.one(pauseRecord).orNull });
+const heldJobRecord = record('HeldJob', { ...jobRecord.fields, pause: shown.one(pauseRecord).orNull });
 
 /** As a list has it. */
 export const listedJobRecord = record('ListedJob', {

@@ -141,7 +141,7 @@ function countEnded(runs: readonly PaceRun[]): number {
 }
 
 /** How jobs come and go, and what would clear those that are due. */
-export function judgePace(flow: Flow, means: Means): Omit<JobPace, 'name'> {
+function judgePace(flow: Flow, means: Means): Omit<JobPace, 'name'> {
   const { added, due, oldestDueMs, runs, hasHandler } = flow;
   const ended = countEnded(runs);
   const waits = runs.flatMap((run) => run.lateMs ?? []);

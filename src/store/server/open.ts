@@ -127,7 +127,7 @@ const LONGEST_REST_MS = 250;
 const QUIET_MS = 1_000;
 
 /** Watches by the server's notices of others' commits, or by polling if it sends none. */
-export function watchServer(session: Pick<ServerSession, 'listen'>, clock: LogClock): ChangeWatch {
+function watchServer(session: Pick<ServerSession, 'listen'>, clock: LogClock): ChangeWatch {
   const closing = new AbortController();
   const waiting = new Set<() => void>();
   let version = 0;

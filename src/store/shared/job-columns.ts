@@ -21,7 +21,7 @@ export interface ListedJobRow extends SizedJobRow {
 }
 
 /** All columns of a job but what it carries: tables may have more, which are only indexed. */
-export const headColumns = columnsOf(tables.jobs, ['data', 'result']);
+const headColumns = columnsOf(tables.jobs, ['data', 'result']);
 
 /** Longest value, in bytes, that a list gives whole. */
 export const MOST_LISTED_BYTES = 4_096;

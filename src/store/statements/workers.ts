@@ -60,7 +60,7 @@ const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, t
   scheduled_for, started_at, lease_expires_at, finished_at, skip_code, reason, host, boot_id, runner_version, node_version`;
 
 /** Workers with what their hosts say. */
-export const workersText = `select ${columns} from workers join hosts on hosts.id = host_id`;
+const workersText = `select ${columns} from workers join hosts on hosts.id = host_id`;
 
 /** As a text, not as a value: it is the condition of an index. */
 const isRunning = `state = 'running'`;

@@ -120,7 +120,7 @@ export function readStatFields(pid: number): string[] | null {
  * The program's name and the fields after it. The name itself may contain spaces and parentheses, so only the text
  * after the last parenthesis can be split.
  */
-export function readStat(pid: number): { readonly name: string; readonly fields: string[] } | null {
+function readStat(pid: number): { readonly name: string; readonly fields: string[] } | null {
   if (!isProcOurs()) return null;
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');

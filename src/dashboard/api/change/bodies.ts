@@ -8,10 +8,10 @@ import { ExactJson, parseExactly } from '../../../system/base/exact-json.ts';
 export const optional = <S extends z.ZodType>(schema: S) => schema.nullish();
 
 /** Any JSON. It is passed on as it is written: long numbers keep their digits, objects their order. */
-export const anyJson = z.unknown().openapi({ description: 'Any JSON, kept unchanged' });
+const anyJson = z.unknown().openapi({ description: 'Any JSON, kept unchanged' });
 
 export const durationSchema = z.string().max(100).openapi({ example: '10m' });
-export const whenSchema = z
+const whenSchema = z
   .union([z.string().max(100), z.int()])
   .openapi({ description: 'Epoch milliseconds, or words: `+10 minutes`, `2026-12-24 18:00`', example: '+10 minutes' });
 export const prioritySchema = z.int().openapi({ description: 'Higher ones are claimed first. Default: 500' });

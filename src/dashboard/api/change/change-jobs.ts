@@ -213,7 +213,7 @@ async function change(c: Context<ApiEnv>, verb: VerbName, { id, token }: NamedCl
 }
 
 /** The queue's verbs, in the name of who asks. */
-export async function withSiteQueue<T>(c: Context<ApiEnv>, use: (queue: VerbQueue) => Promise<T>): Promise<T> {
+async function withSiteQueue<T>(c: Context<ApiEnv>, use: (queue: VerbQueue) => Promise<T>): Promise<T> {
   const { site, caller } = c.var;
   return await site.changes.use((shared) => use(shared.as(caller.name)));
 }

@@ -177,7 +177,7 @@ export interface RunFilter extends TimeWindow {
 }
 
 /** One script's runs in the window, newest first. */
-export async function selectRuns(
+async function selectRuns(
   log: LogView,
   script: string,
   { sinceMs, untilMs, outcomes, limit }: RunFilter,
