@@ -19,6 +19,24 @@ export interface Script {
   readonly refusals: readonly string[];
   /** Probable mistakes that do not prevent it from running: `@timout`. */
   readonly warnings: readonly string[];
+  /** The ends of other scripts that it waits for. Absent: none, or it is refused. */
+  readonly links?: readonly Link[];
+}
+
+/** The options that make a script wait for others. */
+export const linkKinds = ['after', 'afterFailure', 'always'] as const;
+export type LinkKind = (typeof linkKinds)[number];
+
+/** Other scripts that one waits for, and the end that they must come to. */
+export interface Link {
+  readonly kind: LinkKind;
+  readonly scripts: readonly LinkedScript[];
+}
+
+export interface LinkedScript {
+  readonly name: string;
+  /** Whether it has a row in the log for each machine. */
+  readonly isOnEachHost: boolean;
 }
 
 /** `node`: run by the runner's own Node with the probe. `program`: run by these arguments. */

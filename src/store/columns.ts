@@ -31,6 +31,8 @@ interface ColumnFacts {
   readonly check?: Check;
   /** A table whose row this one goes with, and the engine that sees to it otherwise. */
   readonly partOf?: { readonly table: string; readonly butOn: EngineName | null };
+  /** The version of the schema that has added it to its table; absent: the one that has made the table. */
+  readonly since?: number;
 }
 
 export const now = Symbol('now');
@@ -77,6 +79,11 @@ export class ColumnDefinition<T = unknown> {
   /** Its row goes with that of the other table. */
   partOf(table: string, butOn: EngineName | null = null): ColumnDefinition<T> {
     return this.#with({ partOf: { table, butOn } });
+  }
+
+  /** A released table has it from this version of the schema on. */
+  since(version: number): ColumnDefinition<T> {
+    return this.#with({ since: version });
   }
 
   #with<U>(facts: Partial<ColumnFacts>): ColumnDefinition<U> {
@@ -153,6 +160,11 @@ export function columnsOf<C extends Columns, Left extends keyof C = never>(
     keyof C & string,
     Left
   >[];
+}
+
+/** The columns that a version of the schema has added to a table; undefined: those that it was made with. */
+export function addedBy(version: number | undefined, { columns }: TableDefinition): [string, ColumnDefinition][] {
+  return Object.entries<ColumnDefinition>(columns).filter(([, { facts }]) => facts.since === version);
 }
 
 interface IndexOnEngine {

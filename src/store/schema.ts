@@ -4,7 +4,7 @@ import type { ActivityEvent } from './words.ts';
 
 /** Versions of the schema: the first one, which no log is older than, and the one that this runner makes. */
 export const FIRST_SCHEMA = 4;
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** Whether a log was made before the first release: nothing brings it to a later schema. */
 export function isUnreleased(version: number): boolean {
@@ -15,6 +15,12 @@ export function isUnreleased(version: number): boolean {
 export function stepsTo(version: number): number {
   return Math.max(0, version - FIRST_SCHEMA + 1);
 }
+
+/** The versions after the first one, each of which has added columns. */
+export const laterVersions: readonly number[] = Array.from(
+  { length: SCHEMA_VERSION - FIRST_SCHEMA },
+  (_, index) => FIRST_SCHEMA + 1 + index,
+);
 
 type Tables = { readonly [Name in keyof typeof tables]: RowOf<(typeof tables)[Name]> };
 

@@ -237,6 +237,19 @@ export const tables = {
       finished_at: instant.orNull,
       /** One sentence about the reason for its state. */
       reason: text.orNull,
+      /** For a script that waits for others: 0 from when it is queued, 1 once they have ended as it wants. Null: it does not. */
+      links_met: flag.orNull
+        .check({
+          sqlite: [
+            "a job's links_met is 0 or 1",
+            "links_met is null or (typeof(links_met) = 'integer' and links_met in (0, 1))",
+          ],
+        })
+        .since(5),
+      /** For a script: ends that it has used, as JSON: `finished_at` by the name of the script that it waited for. */
+      ends_used: text.orNull
+        .check({ sqlite: ["a job's ends_used is text", "typeof(ends_used) in ('text', 'null')"] })
+        .since(5),
     },
     {
       sqliteChecks: {

@@ -10,7 +10,8 @@ export function newJobOf(
   { script, scheduledFor }: { readonly script: Script; readonly scheduledFor: number | null },
   at: number,
 ): NewScriptJob {
-  return { name: script.name, tier: script.tier, host: hostOf(script), scheduledFor, at };
+  const { name, tier, links } = script;
+  return { name, tier, host: hostOf(script), scheduledFor, at, isLinked: links !== undefined };
 }
 
 /** The only machine that a job of this script is for; null: any that has it. */

@@ -1,7 +1,7 @@
 import { errorCode } from '../../system/base/errors.ts';
-import { type ColumnDefinition, hasValue, indexesOn, literal, now, type TableDefinition } from '../columns.ts';
+import { addedBy, type ColumnDefinition, hasValue, indexesOn, literal, now, type TableDefinition } from '../columns.ts';
 import { StoreUnavailable } from '../failures.ts';
-import { isUnreleased, SCHEMA_VERSION, stepsTo } from '../schema.ts';
+import { isUnreleased, laterVersions, SCHEMA_VERSION, stepsTo } from '../schema.ts';
 import type { ServerDialect } from '../shared/sql/dialect.ts';
 import { quoted } from '../shared/sql/rows.ts';
 import { viewsOf } from '../shared/views.ts';
@@ -131,7 +131,10 @@ export function migrationsOf(
   // MySQL's are made with their table: alone each takes as long as that.
   const indexes = dialect.name === 'mysql' ? [] : all.flatMap(([name, table]) => createIndexes(dialect, name, table));
   const views = Object.entries(viewsOf(dialect)).map(([name, select]) => `create or replace view ${name} as ${select}`);
-  return [[...types, ...made, ...indexes, ...triggers, ...views]];
+  const added = laterVersions.map((version) =>
+    all.flatMap(([name, table]) => addColumns(dialect, name, table, version)),
+  );
+  return [[...types, ...made, ...indexes, ...triggers, ...views], ...added];
 }
 
 /** Statements of one server alone. */
@@ -146,7 +149,7 @@ function createTable(dialect: ServerDialect, name: string, table: TableDefinitio
   const isMysql = dialect.name === 'mysql';
   const parts = [
     ...(key.length === 0 ? [`id ${dialect.types.id}`] : []),
-    ...Object.entries<ColumnDefinition>(columns).map(([column, each]) => describeColumn(dialect, column, each)),
+    ...addedBy(undefined, table).map(([column, each]) => describeColumn(dialect, column, each)),
     ...(isMysql ? computedOnMysql : []),
     ...Object.entries(columns).flatMap(([column, { facts }]) =>
       facts.partOf === undefined || facts.partOf.butOn === dialect.name
@@ -160,6 +163,12 @@ function createTable(dialect: ServerDialect, name: string, table: TableDefinitio
       : []),
   ];
   return `create table if not exists ${name} (${parts.join(', ')})${isMysql ? ofMysql : ''}`;
+}
+
+function addColumns(dialect: ServerDialect, name: string, table: TableDefinition, version: number): string[] {
+  return addedBy(version, table).map(
+    ([column, each]) => `alter table ${name} add column ${describeColumn(dialect, column, each)}`,
+  );
 }
 
 /** Texts are equal only if all their bytes are. One of the two is a comment: the first of MariaDB, the other of MySQL. */

@@ -110,6 +110,8 @@ export function toClaimed(row: TakenRow): ClaimedRow {
     lease_extended: 0,
     claim_token: row.claim_token,
     created_at: row.created_at,
+    links_met: null,
+    ends_used: null,
     has_unreported_children: false,
   };
   return row.unusual === null ? job : { ...job, ...(JSON.parse(row.unusual) as Partial<ClaimedRow>) };

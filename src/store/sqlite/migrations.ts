@@ -1,4 +1,5 @@
 import {
+  addedBy,
   type ColumnDefinition,
   hasValue,
   indexesOn,
@@ -7,7 +8,7 @@ import {
   storageOf,
   type TableDefinition,
 } from '../columns.ts';
-import { SCHEMA_VERSION, stepsTo } from '../schema.ts';
+import { laterVersions, SCHEMA_VERSION, stepsTo } from '../schema.ts';
 import { sqliteDialect } from '../shared/sql/dialect.ts';
 import { viewsOf } from '../shared/views.ts';
 import { tables } from '../tables.ts';
@@ -20,7 +21,7 @@ function createTable(name: string, table: TableDefinition): string[] {
   if (table.isOnServersAlone) return [];
   const { key, unique = [], sqliteChecks = {} } = table;
   const parts = [
-    ...Object.entries<ColumnDefinition>(table.columns).map(([column, each]) => describeColumn(column, each, key)),
+    ...addedBy(undefined, table).map(([column, each]) => describeColumn(column, each, key)),
     ...(key.length > 1 ? [`primary key (${key.join(', ')})`] : []),
     ...(unique.length > 0 ? [`unique (${unique.join(', ')})`] : []),
     ...Object.entries(sqliteChecks).map(([sentence, condition]) => checkText(sentence, condition)),
@@ -30,6 +31,14 @@ function createTable(name: string, table: TableDefinition): string[] {
   );
   return [`create table ${name} (${parts.join(', ')})${isByKey(table) ? ' without rowid' : ''}`, ...indexes];
 }
+
+/** Statements that add the columns of a later version. */
+const addColumns = (version: number): string[] =>
+  Object.entries<TableDefinition>(tables).flatMap(([name, table]) =>
+    addedBy(version, table).map(
+      ([column, each]) => `alter table ${name} add column ${describeColumn(column, each, table.key)}`,
+    ),
+  );
 
 /** Rows without a number of their own. */
 function isByKey({ columns, key }: TableDefinition): boolean {
@@ -76,6 +85,7 @@ const views = [
 /** Statements that lead to a version of the schema: from no tables to the first one, and from each to the next. */
 const migrations: readonly (readonly string[])[] = [
   [...Object.entries<TableDefinition>(tables).flatMap(([name, table]) => createTable(name, table)), ...views],
+  ...laterVersions.map(addColumns),
 ];
 
 const upTo = (version: number): readonly string[] => migrations.slice(0, stepsTo(version)).flat();

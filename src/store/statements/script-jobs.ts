@@ -17,6 +17,8 @@ export interface NewScriptJob {
   readonly scheduledFor: number | null;
   /** Whether it is queued whatever slot it was queued for before. Its row keeps that slot if `scheduledFor` is null. */
   readonly isAgain?: boolean;
+  /** Whether it waits for other scripts. Default false. */
+  readonly isLinked?: boolean;
   readonly at: number;
 }
 
@@ -31,6 +33,8 @@ export interface ScriptClaim extends ClaimRef {
 /** Scripts are few: their rows are found by the index that holds nothing else. */
 export const scriptCondition = ({ dialect }: Statements): string =>
   dialect.name === 'mysql' ? 'script_key is not null' : 'tier is not null';
+
+const nameColumn = ({ dialect }: Statements): string => (dialect.name === 'mysql' ? 'script_key' : 'name');
 
 export function scriptJobsOf(db: Statements) {
   const scripts = `${db.dialect.byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)}`;
@@ -53,6 +57,19 @@ export function scriptJobsOf(db: Statements) {
       ),
     /** All rows of a tier's scripts. */
     ofTier: (tier: string) => db.all<ScriptJobRow>(`select ${jobColumns} from ${scripts} and tier = ?`, [tier]),
+    /** All rows of these scripts, on each machine. */
+    named: (names: readonly string[]) =>
+      db.all<ScriptJobRow>(`select ${jobColumns} from ${scripts} and ${db.dialect.isIn(nameColumn(db))}`, [names]),
+    /**
+     * Lets a queued script run, and keeps the ends that it uses. False: it is not queued any more, or somebody else has
+     * let it run since its row was read.
+     */
+    meetLinks: async ({ id, ends_used: before }: Pick<JobRow, 'id' | 'ends_used'>, used: string) =>
+      (await db.run(
+        `update jobs set links_met = 1, ends_used = ? where id = ? and state = 'queued' and claim_token is null
+           and coalesce(links_met, 0) = 0 and coalesce(ends_used, '') = ?`,
+        [used, id, before ?? ''],
+      )) > 0,
     /** Takes open jobs that nobody has, up to all of them; those that somebody else has are left out. */
     claim: async (claims: readonly ScriptClaim[]) => {
       const taken: number[] = [];
@@ -76,16 +93,16 @@ async function claimScript(db: Statements, { id, token, state, at, seen }: Scrip
 /** Which jobs are queued: all, or those alone whose slot is new. */
 type Which = 'always' | 'new';
 
-const columns = ['name', 'tier', 'host', 'state', 'ready', 'scheduled_for', 'run_at', 'created_at'];
+const columns = ['name', 'tier', 'host', 'state', 'ready', 'scheduled_for', 'run_at', 'created_at', 'links_met'];
 
-const valuesOf = ({ name, tier, host, scheduledFor, at }: NewScriptJob): readonly unknown[] => [
-  ...[name, tier, host ?? null, 'queued', null, scheduledFor, at, at],
+const valuesOf = ({ name, tier, host, scheduledFor, at, isLinked }: NewScriptJob): readonly unknown[] => [
+  ...[name, tier, host ?? null, 'queued', null, scheduledFor, at, at, isLinked ? 0 : null],
 ];
 
 const upsertText = `insert into jobs (id, ${columns.join(', ')}) values (${nextNumber}, ${columns.map(() => '?').join(', ')})
   on conflict (name, coalesce(host, '')) where tier is not null do update set tier = excluded.tier, state = 'queued',
     scheduled_for = coalesce(excluded.scheduled_for, jobs.scheduled_for), run_at = excluded.run_at, started_at = null,
-    attempts = 0, claim_token = null, finished_at = null, reason = null`;
+    attempts = 0, claim_token = null, finished_at = null, reason = null, links_met = excluded.links_met`;
 
 /** As {@link isNewSlot}. */
 const isNewText = `jobs.finished_at is not null and (? or jobs.scheduled_for is null
@@ -126,7 +143,7 @@ async function enqueueOnServer(
   const keyOf = ({ name, host }: { name: string; host?: string | null }): string => `${host ?? ''} ${name}`;
   const rows = await db.all<KnownScript>(
     `select id, name, host, finished_at, scheduled_for from jobs
-     where ${scriptCondition(db)} and ${db.dialect.isIn(db.dialect.name === 'mysql' ? 'script_key' : 'name')}
+     where ${scriptCondition(db)} and ${db.dialect.isIn(nameColumn(db))}
      order by id ${db.dialect.forUpdate}`,
     [jobs.map(({ name }) => name)],
   );
@@ -148,12 +165,12 @@ async function enqueueOnServer(
   return jobs.map((job) => ids.get(job) ?? null);
 }
 
-const begunAnew = ({ tier, at }: NewScriptJob): RowChange['set'] => ({
+const begunAnew = ({ tier, at, isLinked }: NewScriptJob): RowChange['set'] => ({
   ...{ tier, state: 'queued', run_at: at, started_at: null, attempts: 0 },
-  ...{ claim_token: null, finished_at: null, reason: null },
+  ...{ claim_token: null, finished_at: null, reason: null, links_met: isLinked ? 0 : null },
 });
 
 const enqueuedColumns = [
   ...(['tier', 'state', 'scheduled_for', 'run_at', 'started_at', 'attempts'] as const),
-  ...(['claim_token', 'finished_at', 'reason'] as const),
+  ...(['claim_token', 'finished_at', 'reason', 'links_met'] as const),
 ] as const;
