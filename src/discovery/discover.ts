@@ -17,7 +17,7 @@ import {
   tierFolder,
 } from './jobs-folder.ts';
 import type { DisabledScript } from './not-run.ts';
-import { type Discovery, type Ignored, type Script, shortNameOf, type Tier } from './script.ts';
+import { type Discovery, type Ignored, linkKinds, type Script, shortNameOf, type Tier } from './script.ts';
 
 interface DiscoverOptions {
   /** Reads only this tier's folder, as a pass needs it. */
@@ -34,7 +34,15 @@ export async function discover(root: string, settings: Settings, { tier }: Disco
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const place = enterJobs(root, settings, matches);
   const found = tier === undefined ? await discoverAll(place) : await discoverTier(place, tier);
-  return await withSchedules(found);
+  return await withLinks(place, await withSchedules(found), tier === undefined);
+}
+
+/** Loads the code that reads links, and looks into all tiers, only if a script waits for another one. */
+async function withLinks(place: JobsPlace, found: Discovery, isAll: boolean): Promise<Discovery> {
+  const isLinked = ({ options }: Script): boolean => linkKinds.some((kind) => options[kind] !== undefined);
+  if (!found.tiers.some(({ scripts }) => scripts.some(isLinked))) return found;
+  const { linkScripts } = await import('./links.ts');
+  return await linkScripts(place, found, isAll ? found : await discoverAll(place));
 }
 
 /** Finds the tier with its scripts. An unknown name is wrong use; the error suggests the nearest one. */

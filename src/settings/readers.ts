@@ -258,6 +258,11 @@ export const readPassedVariables: Reader<readonly string[], Words> = (found) => 
 
 export const readTagWords = readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words');
 
+export const readScriptNames = readWords(
+  /^[^\s,\p{Cc}]+$/u,
+  'names of scripts such as hourly/fetch-orders, or globs over them such as hourly/fetch-*',
+);
+
 const expectedRule = 'a time or a rule such as daily at 02:30, weekly on monday at 07:00 or 0 7 * * 1';
 
 /** The code that reads such rules is large, and loaded only on demand. */

@@ -9,6 +9,7 @@ import {
   readPatternList,
   readRetryDelay,
   readRuleText,
+  readScriptNames,
   readShell,
   readTagWords,
   readText,
@@ -74,6 +75,19 @@ export const scriptTable = {
   ping: { read: readUrl, isSecret: true, alsoCalled: ['healthcheck'] },
   /** When it runs within its tier: `daily at 02:30`, `0 7 * * 1`, see docs/scripts.md. Default: in each pass. */
   schedule: { read: readRuleText, alsoCalled: ['cron', 'every', 'at', 'interval'] },
+  /**
+   * Scripts that must have succeeded since this one last ran, before it runs again: `fetch` of the same tier,
+   * `daily/dump`, or globs such as `hourly/fetch-*`. Default: none.
+   */
+  after: {
+    read: readScriptNames,
+    addsUp: true,
+    alsoCalled: ['depends-on', 'depends', 'needs', 'requires', 'run-after'],
+  },
+  /** The same for a failure: one of them has failed for good, its tries used up. Default: none. */
+  afterFailure: { read: readScriptNames, addsUp: true, alsoCalled: ['on-failure', 'if-failed'] },
+  /** The same for any end: each of them has succeeded, failed or been stopped. Default: none. */
+  always: { read: readScriptNames, addsUp: true, alsoCalled: ['after-any', 'finally'] },
   /** The zone of a schedule that names none: `Europe/Berlin`. Default: the zone of the settings. */
   timezone: { read: readZoneName, alsoCalled: ['tz', 'zone'] },
   /** Run once after each boot of the machine. Default false. */

@@ -322,6 +322,8 @@ const run = {
   onlyHost: orLeftOut(name),
   /** The time that its job stands for: the start of a period, or the time of a script's own schedule. */
   slot: orNull(integer),
+  /** For a script: the ends of others that it has used, which only its pass knew. */
+  usedEnds: orLeftOut(counts),
   /** The beginning of the run, for its row. */
   start: object({
     script: name,

@@ -1,6 +1,7 @@
 import type { Script } from '../../discovery/script.ts';
 import { type RunEnd, toFinishedRun } from '../../execution/result/result.ts';
 import { beginRun, releaseClaims, type UnbegunJob } from '../../queue/claim/claim.ts';
+import type { UsedEnds } from '../../queue/links.ts';
 import { type Archive, createArchive } from '../../queue/settle/archive.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import {
@@ -34,6 +35,10 @@ export interface PassJob {
   readonly seen?: ScriptClaim['seen'];
   /** Absent: it was not claimed when it was queued. */
   readonly claim?: ClaimRef;
+  /** It runs once other jobs of the pass have ended as its links want. Absent: it waits for none. */
+  readonly waits?: true;
+  /** The ends that it uses, if only this pass knows them. Absent: its row has them, or it uses none. */
+  readonly usedEnds?: UsedEnds;
 }
 
 /** One try of a job that this worker has claimed: a script of a pass, or a job of the queue. */

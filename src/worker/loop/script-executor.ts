@@ -11,6 +11,7 @@ import { errorCode } from '../../system/base/errors.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows } from '../invocation/with-store.ts';
 import { leaveRest } from '../pass/collect-jobs.ts';
+import type { WaitingJobs } from '../pass/links.ts';
 import { pruneLog } from '../pass/prune-log.ts';
 import type { WorkerRequest } from '../recovery/tier-lock.ts';
 import { createAdmission } from './limits.ts';
@@ -33,18 +34,30 @@ export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Pr
   const concurrency = settings.tiers[pass.tier]?.concurrency ?? settings.concurrency;
   const count = Math.min(concurrency, jobs.length);
   // Several scripts at a time leave no processor to start another one ahead.
-  const mayHold = count === 1 && jobs.length > 1 && pass.admit === null && hasRoomToHold();
+  const links = await openLinks(pass, jobs);
+  // A process that is started ahead would begin before jobs that are freed meanwhile.
+  const mayHold = count === 1 && jobs.length > 1 && pass.admit === null && links === null && hasRoomToHold();
   const claimed = jobs.flatMap((job) => claimedRun(job, pass.runner.state));
-  const unclaimed = jobs.filter(({ claim }) => claim === undefined);
-  const shared: SharedPass = { ...pass, waiting: unclaimed, ends: [], mayHold, isInTurn: count === 1 };
+  const unclaimed = jobs.filter(({ claim, waits }) => claim === undefined && !waits);
+  const shared: SharedPass = { ...pass, waiting: unclaimed, ends: [], mayHold, isInTurn: count === 1, links };
   const executors = Array.from({ length: count }, (_, index) => new ScriptExecutor(shared, index === 0 ? claimed : []));
   const errors = await runExecutors(executors, { ...pass, name: 'pass' });
   if (errors.length > 0) throw errors[0];
-  const { ends, waiting } = shared;
+  const { ends } = shared;
   const { reason, cause } = pass.stop;
+  // A job that only waits for others is left as it is, unless the pass is stopped before they could end.
+  const waiting = [...shared.waiting, ...(reason === null ? [] : (links?.left ?? []))];
   const isLeft = waiting.length > 0 || ends.some(({ outcome }) => outcome === 'released');
   if (isLeft && reason !== null && cause === 'replaced') pass.events.emit('problem', reason);
   return { ends, rest: waiting };
+}
+
+/** Null: no job waits for another one. Else the code for that is loaded. */
+async function openLinks({ store }: WorkingPass, jobs: readonly PassJob[]): Promise<WaitingJobs | null> {
+  const waiting = jobs.filter(({ waits }) => waits);
+  if (waiting.length === 0) return null;
+  const { WaitingJobs } = await import('../pass/links.ts');
+  return new WaitingJobs(waiting, store ?? null);
 }
 
 /** Adds the due times: from a script's own schedule, or from the crontab line of its tier. */
@@ -77,6 +90,8 @@ async function readCrontabOf({ crontab }: WorkingPass): Promise<CrontabTimes | n
 
 /** A pass and its way of working. */
 interface WorkingPass extends TierPass {
+  /** Absent: it runs without the log. */
+  readonly store?: Store;
   readonly worker: Pick<WorkerRequest, 'kind' | 'startedAt'>;
   /** The ids of jobs that nobody has claimed, if other machines have the tier, too; null: unknown. */
   readonly findFree?: () => Promise<ReadonlySet<number | null> | null>;
@@ -90,6 +105,8 @@ interface SharedPass extends WorkingPass {
   readonly mayHold: boolean;
   /** Whether its jobs run one after the other. */
   readonly isInTurn: boolean;
+  /** The jobs that wait for others of the pass; null: none does. */
+  readonly links: WaitingJobs | null;
 }
 
 /** Longest usual duration of a run before a held process, in milliseconds: that process must not wait long. */
@@ -106,12 +123,25 @@ class ScriptExecutor implements Executor<JobTurn> {
   /** The turn whose process is started or starting. */
   #held: Promise<JobTurn | null> | null = null;
 
+  /** Reports the end of its turn to those who wait for it. */
+  #onEnded: (() => void) | null = null;
+
   constructor(pass: SharedPass, claimed: readonly ScriptRun[]) {
     this.#pass = pass;
     this.#claimed = [...claimed];
   }
 
+  /** While nothing may start, jobs that run may free others. */
   async next(): Promise<JobTurn | null> {
+    const { links, stop } = this.#pass;
+    let turn = await this.#next();
+    while (turn === null && links !== null && stop.reason === null && (await links.untilEnd()))
+      turn = await this.#next();
+    if (turn !== null) this.#onEnded = links?.begin() ?? null;
+    return turn;
+  }
+
+  async #next(): Promise<JobTurn | null> {
     let turn = await this.#findNext();
     for (; turn !== null && isGone(this.#pass, turn.run.script); turn = await this.#findNext())
       await this.#leaveOut(turn);
@@ -172,10 +202,11 @@ class ScriptExecutor implements Executor<JobTurn> {
   }
 
   async run(turn: JobTurn): Promise<void> {
-    const end = await runJob(this.#pass, turn, {
+    const running = runJob(this.#pass, turn, {
       onStarted: () => this.#holdNext(turn),
       end: (ended) => this.#end(ended),
     });
+    const end = await running.finally(() => this.#onEnded?.());
     if (end !== null) this.#pass.ends.push({ outcome: end.outcome });
   }
 
@@ -206,12 +237,22 @@ class ScriptExecutor implements Executor<JobTurn> {
   }
 
   async #end(ended: EndedRun<ScriptRun>): Promise<Settled> {
+    if (this.#pass.links?.isAwaited(ended.run.name)) return await this.#endAwaited(ended, this.#pass.links);
     const job = (await this.#isNextWanted()) ? this.#pass.waiting.shift() : undefined;
     const then = job ?? ((await this.#isLast()) ? 'finish' : null);
     const { settled, next, isFinished } = await this.#pass.recorder.turn([ended], then);
     this.#claimed.push(...next);
     if (isFinished) this.#pass.onFinished?.();
     return settled[0] as Settled;
+  }
+
+  /** The jobs that it frees come next. */
+  async #endAwaited(ended: EndedRun<ScriptRun>, links: WaitingJobs): Promise<Settled> {
+    const { recorder, waiting } = this.#pass;
+    const { settled } = await recorder.turn([ended], null);
+    const [own] = settled as [Settled];
+    waiting.unshift(...(await links.free(ended, own, !recorder.isSpooled)));
+    return own;
   }
 
   /** Whether no job is left, and the worker's row needs no reason. */

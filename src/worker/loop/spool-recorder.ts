@@ -156,6 +156,7 @@ function toSpooled(run: ClaimedRun, startedAt: number): SpooledRun {
     ...{ spoolId: claim === null ? key : newSpoolId(), claim, jobId: job.id },
     ...{ tier: ofPass?.script.tier ?? null, ...(onlyHost !== null && { onlyHost }) },
     ...{ slot: ofPass === null ? run.dueAt : ofPass.scheduledFor },
+    ...(ofPass?.usedEnds && { usedEnds: ofPass.usedEnds }),
     ...{ start: startOf(run, startedAt), policy: policyOf(script?.options) },
   };
 }

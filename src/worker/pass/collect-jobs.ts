@@ -53,17 +53,29 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
   await tellRunning(collector, ours);
   await cancelGone(collector, [...ours, ...open.filter((job) => !isForHere(collector, job))]);
   const due = ours.filter((job) => mayRun(collector, job));
-  const jobs = inOrder(collector, due, own).flatMap((job) => toPassJob(collector, job, own.get(job.id)));
+  const all = inOrder(collector, due, own).flatMap((job) => toPassJob(collector, job, own.get(job.id)));
+  const jobs = await linkJobs(collector, all, due);
   return isShared(call) || isLimited(call) ? jobs : await claimFirst(collector, jobs);
+}
+
+/** The code that reads links is loaded only if there are any. */
+async function linkJobs(
+  { call: { store }, session, request }: Collector,
+  jobs: readonly PassJob[],
+  rows: readonly ScriptJobRow[],
+): Promise<readonly PassJob[]> {
+  if (jobs.every(({ script }) => script.links === undefined)) return jobs;
+  const { linkJobs: link } = await import('./links.ts');
+  return await link(jobs, { store, session, rows, isByHand: request.kind === 'script' });
 }
 
 /** The first job starts at once, so that it is claimed in the transaction that queues it. */
 async function claimFirst({ session, workerId, at }: Collector, jobs: readonly PassJob[]): Promise<readonly PassJob[]> {
-  const [first, ...others] = jobs;
+  const first = jobs.find(({ waits }) => !waits);
   if (first === undefined) return jobs;
   const claim = { id: first.id as number, token: tokenOf(workerId, 1) };
   const [claimed] = await session.scriptJobs.claim([{ ...claim, state: 'claimed', at }]);
-  return claimed === undefined ? jobs : [{ ...first, claim }, ...others];
+  return claimed === undefined ? jobs : jobs.map((job) => (job === first ? { ...first, claim } : job));
 }
 
 const isShared = ({ store }: Pick<StoreInvocation, 'store'>): boolean => store.fleet !== null;

@@ -107,7 +107,10 @@ async function isAnyDue({ store, runner }: StoreInvocation, tier: Tier): Promise
   const scripts = new Map(tier.scripts.map((script) => [script.name, script]));
   const open = (await store.scriptJobs.open(tier.name)).filter(isForHere);
   const isOurs = ({ name }: ScriptJobRow): boolean => store.fleet === null || scripts.has(name);
-  return open.some((job) => isOurs(job) && isDue(job, scripts.get(job.name), runner.now()));
+  const due = open.filter((job) => isOurs(job) && isDue(job, scripts.get(job.name), runner.now()));
+  if (due.every(({ name }) => scripts.get(name)?.links === undefined)) return due.length > 0;
+  const { findFree } = await import('./links.ts');
+  return (await findFree(store, due, scripts)).length > 0;
 }
 
 /** Tiers with a due job that no worker has and nobody has paused. */
@@ -117,7 +120,8 @@ async function findDueTiers(call: StoreInvocation): Promise<readonly string[]> {
   const open = (await store.scriptJobs.open()).filter(isForHere);
   // A script's own delay is unknown until its file is read.
   const isWaiting = (job: ScriptJobRow): boolean =>
-    isDue(job, undefined, at) && (store.fleet === null || job.host !== null || isLeftOver(job, at));
+    isDue(job, undefined, at) &&
+    (store.fleet === null || job.host !== null || job.links_met === 0 || isLeftOver(job, at));
   if (stop.reason !== null || !open.some(isWaiting)) return [];
   const pauses = await store.pauses.inForce(at);
   const due = open.filter((job) => isWaiting(job) && findPause(pauses, job.name) === null);
@@ -137,7 +141,7 @@ function isForHere({ host }: ScriptJobRow): boolean {
   return host === null || host === machineName();
 }
 
-/** A job queued just now by another machine's crontab is left to the same line here. */
+/** A job queued just now by another machine's crontab is left to the same line here, unless it waits for others. */
 const JOIN_AFTER_MS = 60_000;
 
 function isLeftOver({ state, run_at }: ScriptJobRow, at: number): boolean {

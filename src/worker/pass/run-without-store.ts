@@ -10,6 +10,7 @@ import { releaseReserve } from '../../system/place/state-folder.ts';
 import { describeWorker, type Invocation, type TierRequest } from '../invocation/invocation.ts';
 import { createAdmission } from '../loop/limits.ts';
 import { PassRecorder } from '../loop/pass-recorder.ts';
+import type { PassJob } from '../loop/recorder.ts';
 import { workOff } from '../loop/script-executor.ts';
 import { describeWaiting, mayRunAlone, SpoolRecorder } from '../loop/spool-recorder.ts';
 import { findScriptProcess } from '../recovery/sweep.ts';
@@ -73,10 +74,25 @@ async function work(
   const names = scripts.map(({ name }) => name);
   call.events.emit('pass-started', { tier, scripts: names, hasScripts: chosen.size > 0 });
   const admit = createAdmission(call, async () => null);
-  const jobs = scripts.map((script) => ({ id: null, script, scheduledFor: chosen.get(script) ?? null, attempt: 1 }));
+  const each = scripts.map((script) => ({ id: null, script, scheduledFor: chosen.get(script) ?? null, attempt: 1 }));
+  const jobs = await linkOwn(call, each, worker);
   const { ends } = await workOff({ ...call, tier, worker, recorder, admit }, jobs).finally(() => recorder.close());
   call.events.emit('pass-finished', { tier });
   return ends;
+}
+
+/** Without the log, a script can wait only for scripts of the same pass. Any other one is left out. */
+async function linkOwn({ events }: Invocation, jobs: readonly PassJob[], { kind }: WorkerRequest) {
+  if (kind === 'script' || jobs.every(({ script }) => script.links === undefined)) return jobs;
+  const { withoutStrange } = await import('./links.ts');
+  const { linked, strange } = withoutStrange(jobs);
+  for (const { name } of strange) {
+    events.emit(
+      'problem',
+      `${name} waits for scripts whose ends only the log knows: it is left out until there is a log.`,
+    );
+  }
+  return linked;
 }
 
 /** A script that outlived its runner, which had no log either, is not started a second time. */

@@ -1,3 +1,4 @@
+import { readUsedEnds } from '../../queue/links.ts';
 import type { RetryPolicy } from '../../queue/settle/retry-policy.ts';
 import { noteEnd, type RunToSettle, settleRuns } from '../../queue/settle/settle.ts';
 import type { WorkerRow } from '../../store/schema.ts';
@@ -93,13 +94,18 @@ async function replay(session: StoreSession, run: SpooledEnd, replaying: Replayi
     if (replaying.isOfThisLog || run.start.script.startsWith('queue/'))
       return runId === null && (await recordOvertaken(session, told, run.tier));
   }
+  const { start } = run;
   const { id, waiting } = await findJob(session, run);
   await releaseOwn(session, waiting, run, replaying);
   const claim = { id, token: run.spoolId };
-  const begun = { ...claim, state: 'running' as const, at: run.start.startedAt };
+  const begun = { ...claim, state: 'running' as const, at: start.startedAt };
   const [claimed] = waiting === null ? [] : await session.scriptJobs.claim([begun]);
   const mayRetry = run.claim !== null || (waiting !== null && waiting.attempts > 0);
   const told = toSettle(run, claim, replaying, { runId: null, policy: mayRetry ? run.policy : once });
+  if (waiting !== null && run.usedEnds !== undefined) {
+    const ends_used = JSON.stringify({ ...readUsedEnds(waiting), ...run.usedEnds });
+    await session.jobs.change([{ id, set: { ends_used } }], start.startedAt);
+  }
   if (claimed !== undefined) await settle(session, told, replaying);
   else await recordAlone(session, told);
   return true;

@@ -1,0 +1,178 @@
+import type { LinkedScript, Script } from '../../discovery/script.ts';
+import { judgeLinks, type LinkedRow, mayWait, namesOf, readGates } from '../../queue/links.ts';
+import { policyOf } from '../../queue/settle/retry-policy.ts';
+import type { Settled } from '../../queue/settle/settle.ts';
+import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
+import type { Store, StoreSession } from '../../store/store.ts';
+import type { EndedRun, PassJob } from '../loop/recorder.ts';
+
+interface Linking {
+  readonly store: Store;
+  /** The session of the transaction that collects the jobs, or the store. */
+  readonly session: StoreSession;
+  /** The rows of the jobs. */
+  readonly rows: readonly ScriptJobRow[];
+  /** Whether a person runs the script by name: then it waits for nothing, and uses the ends that there are. */
+  readonly isByHand: boolean;
+}
+
+/** The jobs that a pass runs: without those that wait for scripts which are none of the pass. */
+export async function linkJobs(jobs: readonly PassJob[], linking: Linking): Promise<readonly PassJob[]> {
+  const rows = new Map(linking.rows.map((row) => [row.id, row]));
+  const mayStart = async (job: PassJob): Promise<boolean> => {
+    const row = rows.get(job.id as number);
+    if (row === undefined || !mayWait(row, job.script)) return true;
+    return await meetLinks(job, row, linking);
+  };
+  const linked: PassJob[] = [];
+  for (const job of jobs) linked.push((await mayStart(job)) ? job : { ...job, waits: true });
+  return withoutIdle(linked);
+}
+
+/** Whether a script's links are met. The ends that it uses are written to its row, so that they count once. */
+async function meetLinks(
+  { script }: PassJob,
+  row: ScriptJobRow,
+  { store, session, isByHand }: Pick<Linking, 'store' | 'session' | 'isByHand'>,
+): Promise<boolean> {
+  const gate = (await readGates(store, session, [{ job: row, script }])).get(script.name);
+  if (gate === undefined || (gate.waits.length > 0 && !isByHand)) return false;
+  return await session.scriptJobs.meetLinks(row, JSON.stringify(gate.ends));
+}
+
+/** Those of a tier's open jobs that do not wait for others. */
+export async function findFree(
+  store: Store,
+  open: readonly ScriptJobRow[],
+  scripts: ReadonlyMap<string, Script>,
+): Promise<readonly ScriptJobRow[]> {
+  const linked = open.flatMap((job) => {
+    const script = scripts.get(job.name);
+    return script !== undefined && mayWait(job, script) ? [{ job, script }] : [];
+  });
+  const gates = await readGates(store, store, linked);
+  return open.filter((job) => !linked.some((each) => each.job === job) || gates.get(job.name)?.waits.length === 0);
+}
+
+/** Leaves out each job that waits, unless a job that it waits for is run by the same pass. */
+export function withoutIdle(jobs: readonly PassJob[]): readonly PassJob[] {
+  const names = new Set(jobs.map(({ script }) => script.name));
+  const left = jobs.filter(({ script, waits }) => !waits || namesOf(script.links).some((name) => names.has(name)));
+  return left.length === jobs.length ? jobs : withoutIdle(left);
+}
+
+/** For a pass without the log: the jobs of which some wait for others, without those that wait for any other script. */
+export function withoutStrange(jobs: readonly PassJob[]) {
+  const strange: Script[] = [];
+  let linked = jobs.map((job) => (job.script.links === undefined ? job : { ...job, waits: true as const }));
+  for (let count = -1; count !== linked.length; ) {
+    count = linked.length;
+    const names = new Set(linked.map(({ script }) => script.name));
+    const isOwn = ({ script }: PassJob): boolean => namesOf(script.links).every((name) => names.has(name));
+    strange.push(...linked.filter((job) => !isOwn(job)).map(({ script }) => script));
+    linked = linked.filter(isOwn);
+  }
+  return { linked, strange };
+}
+
+/** Jobs of a pass that wait for other jobs of it. */
+export class WaitingJobs {
+  readonly #store: Store | null;
+  /** The ends of jobs of this pass: without the log, they are all that is known. */
+  readonly #ends = new Map<string, LinkedRow>();
+  #left: readonly PassJob[];
+  #running = 0;
+  #ended = Promise.withResolvers<void>();
+
+  /** @param store null: there is no log */
+  constructor(jobs: readonly PassJob[], store: Store | null) {
+    this.#left = jobs;
+    this.#store = store;
+  }
+
+  /** Those that still wait. */
+  get left(): readonly PassJob[] {
+    return this.#left;
+  }
+
+  isAwaited(script: string): boolean {
+    return this.#left.some((job) => namesOf(job.script.links).includes(script));
+  }
+
+  /** Call it before a job of the pass runs, and the returned function once it has ended. */
+  begin(): () => void {
+    this.#running += 1;
+    return () => {
+      this.#running -= 1;
+      this.#ended.resolve();
+      this.#ended = Promise.withResolvers();
+    };
+  }
+
+  /** Waits for the end of a job that runs. False: none runs, or no job waits. */
+  async untilEnd(): Promise<boolean> {
+    if (this.#running === 0 || this.#left.length === 0) return false;
+    await this.#ended.promise;
+    return true;
+  }
+
+  /**
+   * Call it once the end of a job is recorded.
+   *
+   * @param isLogged whether the log has it
+   * @returns the jobs that need not wait any more
+   */
+  async free(ended: EndedRun, settled: Settled, isLogged: boolean): Promise<readonly PassJob[]> {
+    const row = rowOf(ended, settled);
+    if (row !== null) this.#ends.set(row.name, row);
+    const freed = new Map<PassJob, PassJob>();
+    for (const job of this.#left) {
+      if (!namesOf(job.script.links).includes(ended.run.name)) continue;
+      const free = await this.#tryFree(job, isLogged);
+      if (free !== null) freed.set(job, free);
+    }
+    this.#left = this.#left.filter((job) => !freed.has(job));
+    return [...freed.values()];
+  }
+
+  async #tryFree({ waits: _, ...job }: PassJob, isLogged: boolean): Promise<PassJob | null> {
+    if (this.#store === null || !isLogged) return this.#freeByOwn(job);
+    try {
+      return (await meetInLog(this.#store, job)) ? job : null;
+    } catch {
+      // The next record of the pass finds that the log is lost.
+      return this.#freeByOwn(job);
+    }
+  }
+
+  #freeByOwn(job: PassJob): PassJob | null {
+    const rowsOf = ({ name }: LinkedScript): readonly LinkedRow[] => {
+      const row = this.#ends.get(name);
+      return row === undefined ? [] : [row];
+    };
+    const { waits, ends } = judgeLinks(job.script.links ?? [], {}, rowsOf);
+    return waits.length === 0 ? { ...job, usedEnds: ends } : null;
+  }
+}
+
+async function meetInLog(store: Store, job: PassJob): Promise<boolean> {
+  const rows = await store.scriptJobs.ofTier(job.script.tier);
+  const row = rows.find(({ id }) => id === job.id);
+  if (row === undefined) return false;
+  if (store.fleet !== null) return await meetLinks(job, row, { store, session: store, isByHand: false });
+  return await store.transaction((session) => meetLinks(job, row, { store, session, isByHand: false }), 'soon');
+}
+
+/** The row that an end leaves, as far as it is known without the log; null: its job is not over. */
+function rowOf({ run, end, startedAt, isRetryable }: EndedRun, { decision }: Settled): LinkedRow | null {
+  const { name, script } = run;
+  const state = decision?.state ?? stateBy(end.outcome, isRetryable && policyOf(script?.options).maxAttempts > 1);
+  if (state === null || state === 'retrying') return null;
+  return { name, host: null, state, started_at: startedAt, finished_at: end.finishedAt };
+}
+
+function stateBy(outcome: EndedRun['end']['outcome'], mayBeTried: boolean): LinkedRow['state'] | null {
+  if (outcome === 'succeeded') return 'finished';
+  if (outcome === 'stopped') return 'cancelled';
+  return outcome === 'released' || mayBeTried ? null : 'failed';
+}
