@@ -49,7 +49,7 @@ export function describeOptions(options: ScriptOptions, tier: string): string[] 
 export function describeSetOptions(options: ScriptOptions): string[] {
   const { timeoutMs, retries, retryDelay, onCrash, offline, memoryBytes, nice, env, tags } = options;
   const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate, host, everyHost } = options;
-  const { schedule, timezone, reboot } = options;
+  const { schedule, timezone, reboot, after, afterFailure, always } = options;
   const { shell, failOn, expect } = options;
   const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
     value === undefined ? [] : [tell(value)];
@@ -57,6 +57,9 @@ export function describeSetOptions(options: ScriptOptions): string[] {
     ...said(schedule, (rule) => rule),
     ...(schedule === undefined ? [] : said(timezone, (zone) => `by the clock of ${zone}`)),
     ...(reboot === true ? ['after each boot'] : []),
+    ...said(after, (names) => `after ${names.join(' ')}`),
+    ...said(afterFailure, (names) => `after a failure of ${names.join(' ')}`),
+    ...said(always, (names) => `after any end of ${names.join(' ')}`),
     ...said(timeoutMs, (ms) => `timeout ${formatDuration(ms)}`),
     ...said(retries, (count) => countOf(count, 'retry', 'retries')),
     ...said(retryDelay, describeRetryDelay),

@@ -32,6 +32,9 @@ const optionsRecord = record(null, {
   schedule: shown.text.about('When it runs, within its tier').optional,
   timezone: shown.text.optional,
   reboot: shown.flag.about('It runs once after each boot').optional,
+  after: shown.list(shown.text).about('Scripts that must have succeeded since its last run: names, globs').optional,
+  afterFailure: shown.list(shown.text).about('Scripts of which one must have failed since').optional,
+  always: shown.list(shown.text).about('Scripts that must have ended since, in whatever way').optional,
   isPinged: shown.flag.about('A service is called with each run; its URL is a secret'),
 });
 
