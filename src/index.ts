@@ -24,7 +24,6 @@ export type {
   FinishOptions,
   Job,
   JobCount,
-  JobCounters,
   JobOptions,
   JobRef,
   JobTotals,
@@ -44,6 +43,7 @@ export type { OpenQueueOptions } from './queue/queue.ts';
 export type { RetentionInput, ScriptOptionsInput, SettingsInput, TierSettingsInput } from './settings/settings.ts';
 export { defineConfig } from './settings/settings.ts';
 export { type StoreFailureKind, StoreUnavailable } from './store/failures.ts';
+export type { JobCounters } from './store/statements/list-jobs.ts';
 export type { ChildFailurePolicy, JobState, MissedPolicy } from './store/words.ts';
 
 /**

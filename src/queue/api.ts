@@ -1,4 +1,5 @@
 import type { Signal } from '../child/contexts.ts';
+import type { JobCounters } from '../store/statements/list-jobs.ts';
 import type { ChildFailurePolicy, JobState, MissedPolicy } from '../store/words.ts';
 
 /** A value that JSON can express. */
@@ -60,16 +61,6 @@ export interface AddedJob {
   readonly changed: boolean;
   /** Options given here that that job did not take: `data`, `runAt` and so on. */
   readonly ignored: readonly string[];
-}
-
-/** How often each of these has happened to a job. */
-export interface JobCounters {
-  readonly reserves: number;
-  readonly timeouts: number;
-  readonly releases: number;
-  readonly buries: number;
-  readonly kicks: number;
-  readonly crashes: number;
 }
 
 /** A job of the queue. Unknown values are null. */

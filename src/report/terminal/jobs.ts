@@ -1,4 +1,5 @@
-import type { Job, JobCount, JobCounters, JobTotals } from '../../queue/api.ts';
+import type { Job, JobCount, JobTotals } from '../../queue/api.ts';
+import type { JobCounters } from '../../store/statements/list-jobs.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { JobState } from '../../store/words.ts';
 import { writeExactly } from '../../system/base/exact-json.ts';

@@ -83,7 +83,8 @@ export interface JobTotalRow {
   readonly times: number;
 }
 
-export interface JobCounterRow {
+/** How often each of these has happened to a job. */
+export interface JobCounters {
   readonly reserves: number;
   readonly timeouts: number;
   readonly releases: number;
@@ -388,7 +389,7 @@ const isExpired = `exists (select 1 from events where events.job_id = runs.job_i
 
 const times = (condition: string): string => `coalesce(sum(case when ${condition} then 1 else 0 end), 0)`;
 
-async function counters(db: Statements, id: number): Promise<JobCounterRow> {
+async function counters(db: Statements, id: number): Promise<JobCounters> {
   const runs = await db.first<Record<'reserves' | 'timeouts' | 'releases' | 'crashes', number>>(
     `select count(*) as reserves, ${times(`outcome = 'released'`)} as releases,
        ${times(`outcome = 'timed-out' or (outcome = 'crashed' and ${isExpired})`)} as timeouts,

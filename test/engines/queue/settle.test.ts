@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { HandlerDecision } from '../../../src/child/contract.ts';
-import type { JobCounters, JobOptions } from '../../../src/queue/api.ts';
+import type { JobOptions } from '../../../src/queue/api.ts';
 import { createArchive } from '../../../src/queue/settle/archive.ts';
 import { type RunToSettle, recordRefused } from '../../../src/queue/settle/settle.ts';
 import type { FinishedRun, JobRow } from '../../../src/store/schema.ts';
+import type { JobCounters } from '../../../src/store/statements/list-jobs.ts';
 import { incidentsOf } from '../../../src/store/statements/monitor/incidents.ts';
 import { checkInvariants } from '../../support/faults/invariants.ts';
 import { makeFinishedRun, queryLog, testOfSqlite } from '../../support/log.ts';
