@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
-import { keepScreenshot, lookAt, openPage } from '../support/web/browser.ts';
+import { keepScreenshot, lookAt, openDashboard, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
 import { type WrittenRun, writeLog } from '../support/written-log.ts';
 
@@ -45,8 +45,7 @@ const legend = (page: Page) => page.locator('.chart-legend');
 test('a script’s chart has marks, zooms by mouse and keys, and leads to its runs', async () => {
   const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
   await writeYear(root, 'daily/import-orders');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/daily/import-orders`);
+  const page = await openDashboard(root, '#/scripts/daily/import-orders');
   await page.getByText('It will run with the next pass').waitFor();
   // The last month: one run was slow, the file changed once, none failed.
   await page.getByText('30 runs').first().waitFor();
@@ -124,8 +123,7 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
 test('the ticks of a chart tell true dates in each range, and each axis has two labels at least', async () => {
   const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
   await writeYear(root, 'daily/import-orders');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/daily/import-orders`);
+  const page = await openDashboard(root, '#/scripts/daily/import-orders');
   await legend(page).waitFor();
   await page.evaluate(noteTexts);
   const drawnAfter = async (act: () => Promise<void>) => {
@@ -151,8 +149,7 @@ test('the ticks of a chart tell true dates in each range, and each axis has two 
 test('a tap reads a point, a second one opens it; what is told of it stays within the window', async () => {
   const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
   await writeYear(root, 'daily/import-orders');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/daily/import-orders`, { size: 'phone' });
+  const page = await openDashboard(root, '#/scripts/daily/import-orders', { size: 'phone' });
   await legend(page).waitFor();
   const plot = page.locator('.u-over').first();
   await plot.scrollIntoViewIfNeeded();
@@ -174,8 +171,7 @@ test('a tap reads a point, a second one opens it; what is told of it stays withi
 test('the period that is not over is marked, in the chart and in its words', async () => {
   const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
   await writeYear(root, 'daily/import-orders');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/metrics?since=30d`);
+  const page = await openDashboard(root, '#/metrics?since=30d');
   await page.getByRole('region', { name: /^Throughput/ }).focus();
   await page.keyboard.press('ArrowLeft');
   await page
@@ -202,8 +198,7 @@ test('the period that is not over is marked, in the chart and in its words', asy
 test('a printed page is light, has no buttons, shows all of a box, and its charts fit on the paper', async () => {
   const root = makeTemporaryRoot({ 'jobs/daily/import-orders.sh': executable('#!/bin/sh\necho ok\n') });
   await writeYear(root, 'daily/import-orders');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/daily/import-orders`, { scheme: 'dark' });
+  const page = await openDashboard(root, '#/scripts/daily/import-orders', { scheme: 'dark' });
   await legend(page).waitFor();
   await page.evaluate(
     "addEventListener('beforeprint', () => { globalThis.printed = document.documentElement.dataset.scheme; })",

@@ -15,36 +15,44 @@ async function openRefused(url: string): Promise<Page> {
   return page;
 }
 
+async function logIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Token').fill(token);
+  await page.getByRole('button', { name: 'Log in' }).click();
+}
+
+const seesOverview = (page: Page) =>
+  page
+    .getByRole('heading', { name: /overview/i })
+    .first()
+    .waitFor();
+
 const whoIs = (page: Page) => page.evaluate(() => fetch('api/session').then((answer) => answer.json()));
 
 test('an address with a key logs a browser in, and the key is gone from it', async () => {
   const server = await startTestServer();
   const page = await openRefused(server.url);
-  await page
-    .getByRole('heading', { name: /overview/i })
-    .first()
-    .waitFor();
+  await seesOverview(page);
   expect(page.url()).toBe(server.url.replace(/#.*/, '#/'));
   const [cookie] = await page.context().cookies();
   expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict', path: '/' });
   expect(await whoIs(page)).toMatchObject({ permission: 'manage', csrf: expect.any(String) });
 });
 
-test('the page asks for a token, says that one is wrong, and lets the right one in', async () => {
+test('the page asks for a token, says that one is wrong, lets the right one in, and out again', async () => {
   const server = await startTestServer();
   const page = await openRefused(server.listensAt);
-  const login = async (token: string) => {
-    await page.getByLabel('Token').fill(token);
-    await page.getByRole('button', { name: 'Log in' }).click();
-  };
-  await login('frt_wrong');
+  await logIn(page, 'frt_wrong');
   await page.getByRole('alert').getByText('This token is not valid').waitFor();
-  await login(await server.addToken('laptop', 'read'));
-  await page
-    .getByRole('heading', { name: /overview/i })
-    .first()
-    .waitFor();
+  // Strangers learn no name.
+  expect(await page.title()).toBe('Log in · runner');
+  expect(await page.locator('.site-name').count()).toBe(0);
+  await lookAt(page, 'login');
+  await logIn(page, await server.addToken('laptop', 'read'));
+  await seesOverview(page);
   expect(await whoIs(page)).toMatchObject({ name: 'token laptop', permission: 'read' });
+  await page.getByText('token laptop, may only look').waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByLabel('Token').waitFor();
 });
 
 test('a token for a wall shows the overview alone, without links, controls, errors and output', async () => {
@@ -58,8 +66,7 @@ test('a token for a wall shows the overview alone, without links, controls, erro
   page.on('response', (response) => {
     if (/\/api\/(?!events)/.test(response.url())) answers.push(response.text().catch(() => ''));
   });
-  await page.getByLabel('Token').fill(await server.addToken('hall', 'wall'));
-  await page.getByRole('button', { name: 'Log in' }).click();
+  await logIn(page, await server.addToken('hall', 'wall'));
   await page.getByText('1 script is failing').first().waitFor();
   await page.getByRole('navigation').waitFor({ state: 'detached' });
   expect(await page.locator('a[href]').count()).toBe(0);
@@ -77,12 +84,8 @@ test('a token for a wall shows the overview alone, without links, controls, erro
 test('the login tells why a session has ended', async () => {
   const server = await startTestServer();
   const page = await openRefused(server.listensAt);
-  await page.getByLabel('Token').fill(await server.addToken('laptop', 'read'));
-  await page.getByRole('button', { name: 'Log in' }).click();
-  await page
-    .getByRole('heading', { name: /overview/i })
-    .first()
-    .waitFor();
+  await logIn(page, await server.addToken('laptop', 'read'));
+  await seesOverview(page);
   changeLog(server.root, 'delete from tokens');
   await page.getByText('Your session has ended: its time is over, its token was revoked').waitFor();
   await page.getByRole('button', { name: 'Log in' }).waitFor();

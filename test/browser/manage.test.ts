@@ -5,7 +5,7 @@ import { openQueue } from '../../src/index.ts';
 import { cronPlace, runCommand } from '../support/command.ts';
 import { queryLog, readJobs } from '../support/log.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
-import { checkAccess, keepScreenshot, openPage } from '../support/web/browser.ts';
+import { checkAccess, keepScreenshot, openDashboard, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
 
 const longUrl = `https://example.com/${'a-long-path/'.repeat(10)}`;
@@ -156,8 +156,7 @@ async function tabTo(page: Page, wanted: Locator): Promise<void> {
 
 test('the keyboard is enough: jobs are chosen, the dialog is left and used', async () => {
   const root = await fillRoot();
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/queue?state=delayed`);
+  const page = await openDashboard(root, '#/queue?state=delayed');
   await tabTo(page, page.getByLabel('Choose job 2'));
   await page.keyboard.press('Space');
   const cancel = button(page, 'Cancel');

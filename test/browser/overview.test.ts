@@ -9,7 +9,7 @@ import type { FinishedRun } from '../../src/store/schema.ts';
 import { inRoot } from '../support/command.ts';
 import { changeLog } from '../support/log.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
-import { keepPicture, lookAt, openPage } from '../support/web/browser.ts';
+import { keepPicture, lookAt, openDashboard, openPage } from '../support/web/browser.ts';
 import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
 
 const night: Readonly<Record<string, Partial<FinishedRun>>> = {
@@ -37,8 +37,7 @@ test('where nothing ever ran, the overview tells what to do first', async () => 
 
 test('after a failing night the overview says what failed, since when and why, and follows what happens next', async () => {
   const { root, log } = await writeHistory({ failing: night, running: { 'daily/send-newsletter': 65_000 } });
-  const { url } = await startDashboard(root);
-  const page = await openPage(url);
+  const page = await openDashboard(root);
   await page.getByText('2 scripts are failing').waitFor();
   // Both began within the same moment.
   const troubles = (await textsOf(page, '.trouble')).toSorted();
@@ -232,8 +231,7 @@ test('500 scripts: what has one cause is one, and each is found by search, state
 
 test('the list of scripts at a glance', async () => {
   const { root } = await writeHistory({ failing: night });
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts`);
+  const page = await openDashboard(root, '#/scripts');
   const first = page.locator('tbody tr').first();
   // When it runs next is another answer.
   await first.getByText(/^in 5\dm$/).waitFor();
@@ -274,31 +272,6 @@ test('a broken log, a lost server, and what comes back, are told as such', async
     'No connection to the server',
     'The activity log cannot be read',
   ]);
-});
-
-test('a viewer logs in by a token, or by the printed address', async () => {
-  const { root } = await writeHistory({ passes: 2 });
-  const { url } = await startDashboard(root, '--login');
-  const plain = url.replace(/#.*/, '');
-  const page = await openPage(plain, { expects: /401/ });
-  await page.getByLabel('Token').fill('wrong');
-  await page.getByRole('button', { name: 'Log in' }).click();
-  await page.getByText('This token is not valid').waitFor();
-  // Strangers are told no name.
-  expect(await page.title()).toBe('Log in · runner');
-  expect(await page.locator('.site-name').count()).toBe(0);
-  await lookAt(page, 'login');
-  const { stdout } = await inRoot(root, 'web', 'token', 'add', 'laptop', '--read');
-  const token = stdout.split(/\s+/).find((word) => word.length > 30) as string;
-  await page.getByLabel('Token').fill(token);
-  await page.keyboard.press('Enter');
-  await page.getByText('Everything is well').waitFor();
-  await page.getByText('token laptop, may only look').waitFor();
-  await page.getByRole('button', { name: 'Log out' }).click();
-  await page.getByLabel('Token').waitFor();
-  const other = await openPage(url, { expects: /401/ });
-  await other.getByText('Everything is well').waitFor();
-  expect(other.url()).toBe(`${plain}#/`);
 });
 
 test('the report as a file tells the same, of the moment that it was made', async () => {

@@ -6,7 +6,7 @@ import { cronPlace, runCommand } from '../support/command.ts';
 import { queryLog } from '../support/log.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
-import { checkAccess, keepScreenshot, openPage } from '../support/web/browser.ts';
+import { checkAccess, keepScreenshot, openDashboard, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
 
 const me = userInfo().username;
@@ -15,8 +15,7 @@ test('a script that is run leads to its live output; it is stopped there, and ru
   const root = makeTemporaryRoot({
     'jobs/hourly/import.sh': executable('#!/bin/sh\necho "begun $*"\n[ -n "$1" ] && exit 3\ntouch begun; sleep 600\n'),
   });
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/hourly/import`, { expects: /status of 4\d\d/ });
+  const page = await openDashboard(root, '#/scripts/hourly/import', { expects: /status of 4\d\d/ });
   const press = (name: string | RegExp) => page.getByRole('button', { name }).click();
   await press(/^Run now/);
   await page.getByRole('heading', { name: 'Run 1' }).waitFor();

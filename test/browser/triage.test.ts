@@ -4,7 +4,7 @@ import { openQueue } from '../../src/index.ts';
 import { readJobs } from '../support/log.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
-import { checkAccess, openPage } from '../support/web/browser.ts';
+import { checkAccess, openDashboard, openPage } from '../support/web/browser.ts';
 import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
 
 /** A night in which 60 mails have failed with two causes, and each job carries its customer. */
@@ -23,8 +23,7 @@ async function fillRoot() {
 
 test('all failed mails of today are kicked with four clicks, and the dialog tells how many and why', async () => {
   const { root } = await fillRoot();
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/queue`);
+  const page = await openDashboard(root, '#/queue');
   let clicks = 0;
   const click = async (name: string | RegExp, role: 'link' | 'button' = 'button') => {
     clicks += 1;
@@ -51,8 +50,7 @@ test('all failed mails of today are kicked with four clicks, and the dialog tell
 
 test('rows stay in their places while one is chosen, and new ones are shown on request', async () => {
   const { root, queue } = await fillRoot();
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/queue`);
+  const page = await openDashboard(root, '#/queue');
   await page.getByLabel('Choose job 61').click();
   const first = page.locator('table', { hasText: 'Tries' }).locator('tbody tr').first();
   await first.getByText('customer 7').waitFor();
@@ -68,8 +66,7 @@ test('rows stay in their places while one is chosen, and new ones are shown on r
 
 test('a job is found by its data, which the rows show with the found text marked', async () => {
   const { root } = await fillRoot();
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/queue`);
+  const page = await openDashboard(root, '#/queue');
   await page.getByLabel('Search in data').fill('4711');
   await page.keyboard.press('Enter');
   await until('one is left', async () => (await page.locator('mark').allTextContents()).join() === '4711');
@@ -126,8 +123,7 @@ test('the order of a table stands in the address: a link has it, Back and other 
 
 test('two tables of a page have an order of their own, and so has the span of its charts', async () => {
   const { root } = await writeHistory();
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/hourly/import-orders`);
+  const page = await openDashboard(root, '#/scripts/hourly/import-orders');
   await page.getByText('These runs as a table').click();
   const orderIn = async (table: string) =>
     await page
@@ -148,8 +144,7 @@ test('two tables of a page have an order of their own, and so has the span of it
 
 test('Back leads to the same rows, the same place and the same link', async () => {
   const { root } = await fillRoot();
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/queue?state=failed`);
+  const page = await openDashboard(root, '#/queue?state=failed');
   await page.getByRole('button', { name: 'Show more' }).click();
   const link = page.getByRole('link', { name: '3', exact: true });
   await link.scrollIntoViewIfNeeded();

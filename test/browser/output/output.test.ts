@@ -1,11 +1,18 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { cronPlace, runner, startCommand } from '../../support/command.ts';
 import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
-import { lookAt, openPage } from '../../support/web/browser.ts';
-import { startDashboard } from '../../support/web/dashboard.ts';
+import { lookAt, openDashboard } from '../../support/web/browser.ts';
+
+/** The page of a run of this Node script, which succeeds. */
+async function openRunOf(source: string, query = ''): Promise<Page> {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.mjs': source });
+  expect(runner(root, 'hourly').status).toBe(0);
+  return await openDashboard(root, `#/runs/1${query}`);
+}
 
 test('the output of a running script is followed until the reader scrolls up', async () => {
   const root = makeTemporaryRoot({
@@ -16,8 +23,7 @@ test('the output of a running script is followed until the reader scrolls up', a
     ),
   });
   const run = startCommand(['--root', root, 'hourly'], cronPlace(root));
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/scripts/hourly/talk`);
+  const page = await openDashboard(root, '#/scripts/hourly/talk');
   await page.getByText('line 199').waitFor();
   const box = page.getByRole('region', { name: /Output of run/ });
   const isAtEnd = () => box.evaluate((element) => element.scrollTop + element.clientHeight >= element.scrollHeight - 4);
@@ -54,8 +60,7 @@ export default () => {
   expect(runner(root, 'hourly').status).toBe(0);
   writeFileSync(join(root, 'break'), '');
   expect(runner(root, 'hourly').status).toBe(1);
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/runs/2`, { expects: /404/ });
+  const page = await openDashboard(root, '#/runs/2', { expects: /404/ });
   await page.getByText('TypeError: <b>orders.csv</b> has no line 3').first().waitFor();
   await page
     .locator('.error-stack')
@@ -102,14 +107,10 @@ export default () => {
 });
 
 test('10 MB of output are shown a window at a time, and searched as a whole', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/flood.mjs':
-      '// @max-output 20mb\nconst line = "x".repeat(90);\nlet text = "";\n' +
+  const page = await openRunOf(
+    '// @max-output 20mb\nconst line = "x".repeat(90);\nlet text = "";\n' +
       'for (let i = 1; i <= 110_000; i += 1) text += `${i} ${line}\\n`;\nprocess.stdout.write(text + "z".repeat(50_000));\n',
-  });
-  runner(root, 'hourly');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/runs/1`);
+  );
   await page.getByText('Lines 1 to 1,000 of').waitFor();
   await page.evaluate(
     'globalThis.longest = 0; new PerformanceObserver((list) => {' +
@@ -127,8 +128,8 @@ test('10 MB of output are shown a window at a time, and searched as a whole', as
 });
 
 test('a line of an output has an address, addresses of the web are links, and a progress bar is one line', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/talk.mjs': `const esc = String.fromCharCode(27);
+  const page = await openRunOf(
+    `const esc = String.fromCharCode(27);
 for (let line = 1; line <= 2999; line += 1) console.log('line ' + line);
 for (let part = 0; part <= 100; part += 10) process.stdout.write('\\r' + esc + '[32mprogress ' + part + ' %');
 console.log(esc + '[0m');
@@ -136,10 +137,8 @@ console.log('see https://example.org/orders?id=7&full=1, or javascript:alert(1),
 console.log(esc + '[43myellow' + esc + '[0m ' + esc + '[48;5;201mpink' + esc + '[0m ' + esc + '[48;2;1;2;3mdark' + esc + '[0m');
 console.log(String.fromCharCode(0x202e) + 'https://example.org/' + String.fromCharCode(0x202e) + 'x');
 `,
-  });
-  expect(runner(root, 'hourly').status).toBe(0);
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/runs/1?line=2000`);
+    '?line=2000',
+  );
   const wanted = page.locator('.line-wanted');
   await wanted.getByText('line 2000').waitFor();
   await until('the line is in view', async () => {
@@ -177,14 +176,10 @@ console.log(String.fromCharCode(0x202e) + 'https://example.org/' + String.fromCh
 });
 
 test('a gap in an output is marked in its place, and the search says that it did not look there', async () => {
-  const root = makeTemporaryRoot({
-    'jobs/hourly/flood.mjs':
-      '// @max-output 1mb\nconst line = "x".repeat(99);\nlet text = "first\\n";\n' +
+  const page = await openRunOf(
+    '// @max-output 1mb\nconst line = "x".repeat(99);\nlet text = "first\\n";\n' +
       'for (let i = 1; i <= 60_000; i += 1) text += `${line}\\n`;\nprocess.stdout.write(text + "THE END\\n");\n',
-  });
-  runner(root, 'hourly');
-  const { url } = await startDashboard(root);
-  const page = await openPage(`${url}#/runs/1`);
+  );
   await page.getByText(/^[\d,]+ bytes left out/).waitFor();
   await page.getByRole('link', { name: /^at line/ }).click();
   await page

@@ -4,6 +4,7 @@ import { AxeBuilder } from '@axe-core/playwright';
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
 import { lock } from 'proper-lockfile';
 import { afterAll, expect, onTestFinished } from 'vitest';
+import { startDashboard } from './dashboard.ts';
 
 let launched: Promise<Browser> | null = null;
 
@@ -86,6 +87,12 @@ export async function openPage(
   });
   await page.goto(url);
   return page;
+}
+
+/** A page of a root's dashboard, which runs until the test has ended. */
+export async function openDashboard(root: string, path = '', view: View = {}): Promise<Page> {
+  const { url } = await startDashboard(root);
+  return await openPage(`${url}${path}`, view);
 }
 
 /** Kept where `SCREENSHOTS` says, for people to look at; nowhere without it. */
