@@ -33,7 +33,7 @@ type Medians = ReadonlyMap<string, Figures>;
 
 async function housekeeping(bench: Bench): Promise<void> {
   const bySize = new Map<number, Medians>();
-  for (const size of sizes) bySize.set(size, await measurePasses(bench, rootWithRuns(bench, size)));
+  for (const size of sizes) bySize.set(size, await measurePasses(bench, await rootWithRuns(bench, size)));
   const figure = (size: number, name: string, of: keyof Figures = 'cpuMs') =>
     bySize.get(size)?.get(name)?.[of] ?? Number.NaN;
   const names = [...(bySize.get(sizes[0])?.keys() ?? [])];

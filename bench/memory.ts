@@ -5,7 +5,7 @@ import type { openQueue as OpenQueue } from '../src/index.ts';
 import type { Bench, Part } from './bench.ts';
 import { peakBytesOf, peakDuring } from './measure.ts';
 import { makeRoot, runner } from './root.ts';
-import { serve } from './web.ts';
+import { serve } from './web/server.ts';
 
 export const memoryParts: Readonly<Record<string, Part>> = { payloads };
 

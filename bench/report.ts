@@ -27,7 +27,7 @@ export const reportParts: Readonly<Record<string, Part>> = { reading };
 /** Whole commands over the log of a year, and over what its last days alone would have left. */
 async function reading(bench: Bench): Promise<void> {
   const bySize = new Map<number, ReadonlyMap<string, Figures>>();
-  for (const size of sizes) bySize.set(size, await measureCommands(bench, rootWithRuns(bench, size)));
+  for (const size of sizes) bySize.set(size, await measureCommands(bench, await rootWithRuns(bench, size)));
   const figure = (size: number, name: string, of: keyof Figures) => bySize.get(size)?.get(name)?.[of] ?? Number.NaN;
   const ratioOf = (size: number, name: string, of: keyof Figures) => figure(size, name, of) / figure(size, base, of);
   bench.table(

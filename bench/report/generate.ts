@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { Bench } from '../bench.ts';
 import { makeRoot, runner, scriptsOf } from '../root.ts';
+import { generateJobs, queueHandlers } from './generate-jobs.ts';
 
 const DAY_MS = 864e5;
 const periods: Readonly<Record<string, number>> = { '15min': 9e5, hourly: 36e5, daily: DAY_MS };
@@ -19,20 +21,32 @@ const scripts = {
 /** The same runs a day in each: only what lies outside of the last days grows. */
 export const sizes = [10_000, 100_000, 1_000_000] as const;
 
-const roots = new Map<number, string>();
+const roots = new Map<string, Promise<string>>();
 
-/** A root with so many runs in its log, made when it is first asked for. */
-export function rootWithRuns(bench: Bench, size: number): string {
-  const known = roots.get(size);
-  if (known !== undefined) return known;
-  const root = makeRoot(bench.disk, scripts);
+/** A folder in which roots stay for the next bench. */
+const kept = process.env.BENCH_LOGS;
+
+/** A root with so many runs and jobs in its log, made when it is first asked for. */
+export function rootWithRuns(bench: Bench, size: number, jobs = 0): Promise<string> {
+  const name = `${bench.scaled(size)}-runs${jobs === 0 ? '' : `-${bench.scaled(jobs)}-jobs`}`;
+  const known = roots.get(name) ?? findOrFill(bench, name, size, jobs);
+  roots.set(name, known);
+  return known;
+}
+
+async function findOrFill(bench: Bench, name: string, size: number, jobs: number): Promise<string> {
+  const place = kept && join(kept, name);
+  if (place && existsSync(place)) return place;
+  const root = makeRoot(kept || bench.disk, jobs === 0 ? scripts : { ...scripts, ...queueHandlers });
   const startMs = performance.now();
   const runs = bench.scaled(size);
   const { days } = generateLog(root, runs);
+  if (jobs > 0) await generateJobs(root, bench.scaled(jobs));
   const seconds = (performance.now() - startMs) / 1000;
-  bench.say(`${runs} runs over ${days.toFixed(0)} days, made in ${seconds.toFixed(0)} s`);
-  roots.set(size, root);
-  return root;
+  bench.say(`${runs} runs over ${days.toFixed(0)} days and ${jobs} jobs, made in ${seconds.toFixed(0)} s`);
+  if (!place) return root;
+  renameSync(root, place);
+  return place;
 }
 
 /**
