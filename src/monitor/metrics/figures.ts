@@ -42,7 +42,7 @@ export class Figures {
     this.ended += 1;
     this.run.add(toMillis(row.duration_us));
     this.cpu.add(toMillis(row.cpu_us));
-    this.maxRssBytes = mostOf([this.maxRssBytes, row.max_rss_bytes]);
+    this.maxRssBytes = mostOf(this.maxRssBytes, row.max_rss_bytes);
   }
 
   merge(other: Figures): void {
@@ -51,30 +51,35 @@ export class Figures {
     this.service.merge(other.service);
     this.cpu.merge(other.cpu);
     this.late.merge(other.late);
-    this.maxRssBytes = mostOf([this.maxRssBytes, other.maxRssBytes]);
+    this.maxRssBytes = mostOf(this.maxRssBytes, other.maxRssBytes);
   }
 
   /** Adds the jobs of another handler that wait at the same time. */
   mergeWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
     if (waiting === null) return;
     this.waiting = (this.waiting ?? 0) + waiting;
-    this.waitingMs = mostOf([this.waitingMs, waitingMs]);
+    this.waitingMs = mostOf(this.waitingMs, waitingMs);
   }
 
   /** Keeps the worse of two hours' ends. */
   raiseWaiting({ waiting, waitingMs }: Pick<Figures, 'waiting' | 'waitingMs'>): void {
-    this.waiting = mostOf([this.waiting, waiting]);
-    this.waitingMs = mostOf([this.waitingMs, waitingMs]);
+    this.waiting = mostOf(this.waiting, waiting);
+    this.waitingMs = mostOf(this.waitingMs, waitingMs);
+  }
+
+  /** Adds what is kept of an hour, but for the jobs that waited as it ended. */
+  addRow(row: ScriptMetrics): void {
+    for (const count of counts) this[count] += row[count];
+    this.run.addKept(row.run_histogram, row.run_ms, row.run_min_ms, row.run_max_ms);
+    this.service.addKept(row.service_histogram, row.service_ms, row.service_min_ms, row.service_max_ms);
+    this.cpu.addKnown(row.cpu_runs, row.cpu_ms, null);
+    this.late.addKnown(row.late_runs, row.late_ms, row.late_max_ms);
+    this.maxRssBytes = mostOf(this.maxRssBytes, row.max_rss_bytes);
   }
 
   static fromRow(row: ScriptMetrics): Figures {
     const figures = new Figures();
-    for (const count of counts) figures[count] = row[count];
-    figures.run.set(row.run_histogram, row.run_ms, row.run_min_ms, row.run_max_ms);
-    figures.service.set(row.service_histogram, row.service_ms, row.service_min_ms, row.service_max_ms);
-    figures.cpu.set(row.cpu_runs, row.cpu_ms, null);
-    figures.late.set(row.late_runs, row.late_ms, row.late_max_ms);
-    figures.maxRssBytes = row.max_rss_bytes;
+    figures.addRow(row);
     figures.waiting = row.waiting;
     figures.waitingMs = row.waiting_ms;
     return figures;
@@ -103,17 +108,17 @@ class Sum {
   max: number | null = null;
 
   add(value: number | null): void {
-    if (value !== null) this.merge({ count: 1, sum: value, max: value });
+    if (value !== null) this.addKnown(1, value, value);
   }
 
-  merge({ count, sum, max }: Pick<Sum, 'count' | 'sum' | 'max'>): void {
+  merge({ count, sum, max }: Sum): void {
+    this.addKnown(count, sum, max);
+  }
+
+  addKnown(count: number, sum: number | null, max: number | null): void {
     this.count += count;
     if (sum !== null) this.sum = (this.sum ?? 0) + sum;
-    this.max = mostOf([this.max, max]);
-  }
-
-  set(count: number, sum: number | null, max: number | null): void {
-    Object.assign(this, { count, sum, max });
+    this.max = mostOf(this.max, max);
   }
 
   get mean(): number | null {
@@ -139,8 +144,8 @@ class Distribution {
     this.#extend(sum, min, max);
   }
 
-  set(histogram: Uint8Array | null, sum: number | null, min: number | null, max: number | null): void {
-    this.histogram.merge(Histogram.decode(histogram));
+  addKept(histogram: Uint8Array | null, sum: number | null, min: number | null, max: number | null): void {
+    this.histogram.decode(histogram);
     this.#extend(sum, min, max);
   }
 
@@ -148,42 +153,36 @@ class Distribution {
     const { sum, min, max, histogram } = this;
     const count = histogram.total;
     const mean = sum === null || count === 0 ? null : sum / count;
-    return {
-      count,
-      sum,
-      mean,
-      min,
-      max,
-      p50: this.#quantile(0.5),
-      p95: this.#quantile(0.95),
-      p99: this.#quantile(0.99),
-    };
+    const [p50 = null, p95 = null, p99 = null] = histogram
+      .quantiles(0.5, 0.95, 0.99)
+      .map((value) => this.#within(value));
+    return { count, sum, mean, min, max, p50, p95, p99 };
   }
 
   /** A quantile never lies outside of the minimum and maximum. */
-  #quantile(share: number): number | null {
-    const value = this.histogram.quantile(share);
-    if (value === null) return null;
+  #within(value: number): number {
     return Math.min(Math.max(value, this.min ?? value), this.max ?? value);
   }
 
   #extend(sum: number | null, min: number | null, max: number | null): void {
     if (sum !== null) this.sum = (this.sum ?? 0) + sum;
-    this.max = mostOf([this.max, max]);
-    this.min = leastOf([this.min, min]);
+    this.max = mostOf(this.max, max);
+    this.min = leastOf(this.min, min);
   }
 }
 
 /** Null: none of them is known. */
-export function leastOf(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((one, other) => Math.min(one, other));
+export function leastOf(...values: readonly (number | null)[]): number | null {
+  let least: number | null = null;
+  for (const value of values) if (value !== null && (least === null || value < least)) least = value;
+  return least;
 }
 
 /** The same of the highest. */
-export function mostOf(values: readonly (number | null)[]): number | null {
-  const known = values.filter((value) => value !== null);
-  return known.length === 0 ? null : known.reduce((one, other) => Math.max(one, other));
+export function mostOf(...values: readonly (number | null)[]): number | null {
+  let most: number | null = null;
+  for (const value of values) if (value !== null && (most === null || value > most)) most = value;
+  return most;
 }
 
 /** By how much a quantile is off at most. */
@@ -204,7 +203,8 @@ const HIGHEST = bucketOf(LONGEST);
  * one: DDSketch (https://www.vldb.org/pvldb/vol12/p2195-masson.pdf).
  */
 export class Histogram {
-  readonly #counts = new Map<number, number>();
+  /** Null: it is empty, as most of the many are that a year has. */
+  #counts: Map<number, number> | null = null;
   #total = 0;
 
   /** How many values are in it. */
@@ -217,18 +217,20 @@ export class Histogram {
   }
 
   merge(other: Histogram): void {
-    for (const [bucket, count] of other.#counts) this.#count(bucket, count);
+    for (const [bucket, count] of other.#counts ?? []) this.#count(bucket, count);
   }
 
-  /** The value that this share of all does not exceed, `0.95` for p95; null where there are none. */
-  quantile(share: number): number | null {
-    if (this.#total === 0) return null;
-    let left = Math.max(1, Math.ceil(share * this.#total));
+  /** The values that these shares of all do not exceed, `0.95` for p95, the smallest first; empty: there are none. */
+  quantiles(...shares: readonly number[]): readonly number[] {
+    const found: number[] = [];
+    let seen = 0;
     for (const [bucket, count] of this.#sorted()) {
-      left -= count;
-      if (left <= 0) return middleOf(bucket);
+      seen += count;
+      for (; found.length < shares.length; found.push(middleOf(bucket))) {
+        if (Math.ceil((shares[found.length] as number) * this.#total) > seen) break;
+      }
     }
-    return null;
+    return found;
   }
 
   /** Pairs of numbers: how far the bucket is from the one before, and its count; null where it is empty. */
@@ -243,25 +245,30 @@ export class Histogram {
     return bytes.length === 0 ? null : Uint8Array.from(bytes);
   }
 
-  /** Bytes that are none of its own are hostile input: of them it takes what it can read. */
-  static decode(bytes: Uint8Array | null): Histogram {
-    const histogram = new Histogram();
-    const numbers = readNumbers(bytes ?? new Uint8Array());
-    let bucket = LOWEST;
-    for (let index = 0; index + 1 < numbers.length; index += 2) {
-      bucket += numbers[index] as number;
-      histogram.#count(Math.min(bucket, HIGHEST), numbers[index + 1] as number);
+  /** Adds the values of an encoded one. Bytes that are none are hostile input: of them it takes what it can read. */
+  decode(bytes: Uint8Array | null): void {
+    let [bucket, number, place] = [LOWEST, 0, 1];
+    let isCount = false;
+    for (const byte of bytes ?? []) {
+      number += (byte % 128) * place;
+      place *= 128;
+      if (byte >= 128) continue;
+      if (isCount) this.#count(Math.min(bucket, HIGHEST), number);
+      else bucket += number;
+      isCount = !isCount;
+      number = 0;
+      place = 1;
     }
-    return histogram;
   }
 
   #count(bucket: number, count: number): void {
+    this.#counts ??= new Map();
     this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + count);
     this.#total += count;
   }
 
   #sorted(): [bucket: number, count: number][] {
-    return [...this.#counts].sort(([one], [other]) => one - other);
+    return [...(this.#counts ?? [])].sort(([one], [other]) => one - other);
   }
 }
 
@@ -279,19 +286,4 @@ function pushNumber(bytes: number[], number: number): void {
   let left = number;
   for (; left >= 128; left = Math.floor(left / 128)) bytes.push((left % 128) + 128);
   bytes.push(left);
-}
-
-function readNumbers(bytes: Uint8Array): number[] {
-  const numbers: number[] = [];
-  let number = 0;
-  let place = 1;
-  for (const byte of bytes) {
-    number += (byte % 128) * place;
-    place *= 128;
-    if (byte >= 128) continue;
-    numbers.push(number);
-    number = 0;
-    place = 1;
-  }
-  return numbers;
 }

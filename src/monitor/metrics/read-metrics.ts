@@ -1,7 +1,12 @@
-import { metricsOf, type Span, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
+import {
+  metricsOf,
+  type ScriptMetrics,
+  type Span,
+  type WorkerMetrics,
+} from '../../store/statements/monitor/metrics.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
-import { HOUR_MS } from '../../system/base/values.ts';
+import { DAY_MS, HOUR_MS } from '../../system/base/values.ts';
 import { Figures, leastOf, mostOf } from './figures.ts';
 import { eachUncounted, HourlyFigures, type MetricStatements, openHour } from './hours.ts';
 import { hourOf, type Period, periodAround, periods } from './periods.ts';
@@ -142,14 +147,16 @@ export async function readMetrics(session: StoreSession, query: MetricsQuery): P
   const sinceMs = periodAround(query.sinceMs, period).from;
   const untilMs = periodAround(Math.max(query.untilMs - 1, query.sinceMs), period).until;
   const span = { from: sinceMs, until: untilMs };
-  const { scripts, workers } = await readHours(session, span, namesOf(query.subjects), nowMs);
+  const scripts = new SummedScripts(period);
+  const workers = await readHours(session, span, { scripts, names: namesOf(query.subjects), nowMs });
   const isWanted = (subject: string) => query.subjects?.includes(subject) ?? true;
   return {
     ...{ period, sinceMs, untilMs },
-    series: rollUp(scripts, isWanted, { period, span }),
+    series: scripts.toSeries(isWanted, span),
     workers: rollUpWorkers(
       workers.filter(({ tier }) => isWanted(tier)),
-      { period, span },
+      period,
+      span,
     ),
   };
 }
@@ -159,39 +166,60 @@ function namesOf(subjects: readonly string[] | undefined): readonly string[] | n
   return subjects?.every((subject) => subject.includes('/')) ? subjects : null;
 }
 
-interface Hours {
-  readonly scripts: HourlyFigures;
-  readonly workers: readonly WorkerMetrics[];
+interface HoursQuery {
+  readonly scripts: SummedScripts;
+  /** Null: all scripts. */
+  readonly names: readonly string[] | null;
+  readonly nowMs: number;
 }
 
+/** Adds all hours of the span to the scripts. */
 async function readHours(
   session: StoreSession,
   span: Span,
-  names: readonly string[] | null,
-  nowMs: number,
-): Promise<Hours> {
+  { scripts, names, nowMs }: HoursQuery,
+): Promise<readonly WorkerMetrics[]> {
   const metrics = metricsOf(session.statements);
-  const scripts = new HourlyFigures();
-  for (const row of await metrics.read(span, names)) scripts.set(row.hour, row.name, Figures.fromRow(row));
+  await eachKept(metrics, span, names, (row) => scripts.addRow(row));
+  const uncounted = new HourlyFigures();
   const workers = await metrics.readWorkers(span);
   const isOf = (name: string) => names === null || names.includes(name);
   const until = Math.min(span.until, nowMs + 1);
   let isLate = false;
   await eachUncounted({ metrics }, until, (row) => {
     isLate = true;
-    if (isOf(row.name)) scripts.add(row, span);
+    if (isOf(row.name)) uncounted.add(row, span);
   });
   let from = await firstOpenHour(metrics, span.from);
   while (from !== null && from < until) {
     const hour = { from, until: Math.min(from + HOUR_MS, until) };
     const open = await openHour(metrics, hour);
     if (isLate) await eachUncounted({ metrics }, until, (row) => open.addLate(row));
-    const measured = await open.measure({ now: nowMs, scripts, isOf });
+    const measured = await open.measure({ now: nowMs, scripts: uncounted, isOf });
     workers.push(...measured.workers);
     const next = measured.isEmpty ? await metrics.nextAt(from + HOUR_MS) : from + HOUR_MS;
     from = next === null ? null : hourOf(next);
   }
-  return { scripts, workers };
+  for (const { hour, name, figures } of uncounted.entries()) scripts.addHour(name, hour, figures);
+  return workers;
+}
+
+/** Rows of a month are in memory at once, of all scripts, though a year has a hundred thousand. */
+const MONTH_MS = 31 * DAY_MS;
+/** Longer parts for a span that is very long: most of it is empty. */
+const MOST_PARTS = 24;
+
+async function eachKept(
+  metrics: MetricStatements,
+  { from, until }: Span,
+  names: readonly string[] | null,
+  take: (row: ScriptMetrics) => void,
+): Promise<void> {
+  const length = Math.max(MONTH_MS, (until - from) / MOST_PARTS);
+  for (let start = from; start < until; start += length) {
+    const part = { from: start, until: Math.min(start + length, until) };
+    for (const row of await metrics.read(part, names)) take(row);
+  }
 }
 
 async function firstOpenHour(metrics: MetricStatements, from: number): Promise<number | null> {
@@ -200,46 +228,85 @@ async function firstOpenHour(metrics: MetricStatements, from: number): Promise<n
   return first === null && counted === null ? null : Math.max(counted ?? hourOf(first as number), from);
 }
 
-interface Roll {
-  readonly period: Period;
-  readonly span: Span;
-}
+/** The figures of all scripts, each hour in the period that it lies in. */
+class SummedScripts {
+  readonly #scripts = new Map<string, Summed>();
+  readonly #period: Period;
 
-function rollUp(scripts: HourlyFigures, isWanted: (subject: string) => boolean, roll: Roll): MetricSeries[] {
-  const bySubject = new Map<string, SubjectFigures>();
-  for (const { name, hour, figures } of scripts.entries()) {
-    for (const subject of ['*', tierOf(name), name].filter(isWanted)) {
-      const known = bySubject.get(subject) ?? new SubjectFigures();
-      bySubject.set(subject, known);
-      known.add(hour, figures, roll.period);
-    }
+  constructor(period: Period) {
+    this.#period = period;
   }
-  return [...bySubject]
-    .sort(([one], [other]) => compareSubjects(one, other))
-    .map(([subject, figures]) => figures.toSeries(subject, roll));
+
+  addRow(row: ScriptMetrics): void {
+    const script = this.#of(row.name);
+    script.at(row.hour).addRow(row);
+    script.addWaiting(row.hour, { waiting: row.waiting, waitingMs: row.waiting_ms });
+  }
+
+  addHour(name: string, hour: number, figures: Figures): void {
+    const script = this.#of(name);
+    script.at(hour).merge(figures);
+    script.addWaiting(hour, figures);
+  }
+
+  /** Of each script that is wanted, of the tiers that they make up, and of all together. */
+  toSeries(isWanted: (subject: string) => boolean, span: Span): MetricSeries[] {
+    const tiers = new Map<string, Summed>();
+    const all = new Summed(this.#period);
+    for (const [name, script] of this.#scripts) {
+      const tier = tiers.get(tierOf(name)) ?? new Summed(this.#period);
+      tiers.set(tierOf(name), tier);
+      tier.merge(script);
+    }
+    for (const tier of tiers.values()) all.merge(tier);
+    return [...(this.#scripts.size > 0 ? [['*', all] as const] : []), ...tiers, ...this.#scripts]
+      .filter(([subject]) => isWanted(subject))
+      .sort(([one], [other]) => compareSubjects(one, other))
+      .map(([subject, summed]) => summed.toSeries(subject, span));
+  }
+
+  #of(name: string): Summed {
+    const script = this.#scripts.get(name) ?? new Summed(this.#period);
+    this.#scripts.set(name, script);
+    return script;
+  }
 }
 
 /** The figures of a script, or of all scripts of a subject. */
-class SubjectFigures {
+class Summed {
+  readonly #period: Period;
   readonly #periods = new Map<number, Figures>();
   /** By hour: the waiting jobs of several handlers are added up for each hour; a period takes its worst hour. */
   readonly #waiting = new Map<number, Figures>();
 
-  add(hour: number, figures: Figures, period: Period): void {
-    const { from } = periodAround(hour, period);
-    const bucket = this.#periods.get(from) ?? new Figures();
-    this.#periods.set(from, bucket);
-    bucket.merge(figures);
-    if (figures.waiting === null) return;
-    const atEnd = this.#waiting.get(hour) ?? new Figures();
-    this.#waiting.set(hour, atEnd);
-    atEnd.mergeWaiting(figures);
+  constructor(period: Period) {
+    this.#period = period;
   }
 
-  toSeries(subject: string, { period, span }: Roll): MetricSeries {
+  /** The figures of the period that it lies in. */
+  at(ms: number): Figures {
+    const { from } = periodAround(ms, this.#period);
+    const figures = this.#periods.get(from) ?? new Figures();
+    this.#periods.set(from, figures);
+    return figures;
+  }
+
+  addWaiting(hour: number, waiting: Pick<Figures, 'waiting' | 'waitingMs'>): void {
+    if (waiting.waiting === null) return;
+    const atEnd = this.#waiting.get(hour) ?? new Figures();
+    this.#waiting.set(hour, atEnd);
+    atEnd.mergeWaiting(waiting);
+  }
+
+  merge(other: Summed): void {
+    for (const [from, figures] of other.#periods) this.at(from).merge(figures);
+    for (const [hour, figures] of other.#waiting) this.addWaiting(hour, figures);
+  }
+
+  toSeries(subject: string, span: Span): MetricSeries {
     const total = new Figures();
     for (const [hour, figures] of this.#waiting) {
-      this.#periods.get(periodAround(hour, period).from)?.raiseWaiting(figures);
+      this.at(hour).raiseWaiting(figures);
       total.raiseWaiting(figures);
     }
     const buckets = [...this.#periods].sort(([one], [other]) => one - other);
@@ -248,7 +315,7 @@ class SubjectFigures {
       subject,
       kind: kindOf(subject),
       total: toBucket(total, span),
-      buckets: buckets.map(([from, figures]) => toBucket(figures, periodAround(from, period))),
+      buckets: buckets.map(([from, figures]) => toBucket(figures, periodAround(from, this.#period))),
     };
   }
 }
@@ -275,7 +342,7 @@ function toBucket(figures: Figures, { from, until }: Span): MetricBucket {
   };
 }
 
-function rollUpWorkers(rows: readonly WorkerMetrics[], { period, span }: Roll): WorkerSeries[] {
+function rollUpWorkers(rows: readonly WorkerMetrics[], period: Period, span: Span): WorkerSeries[] {
   const tiers = Map.groupBy(rows, ({ tier }) => tier);
   return [...tiers]
     .sort(([one], [other]) => (one < other ? -1 : 1))
@@ -296,8 +363,8 @@ function toWorkerBucket(rows: readonly WorkerMetrics[], { from, until }: Span): 
   return {
     ...{ fromMs: from, untilMs: until, workers, busyMs },
     ...{ skipped: sum((row) => row.skipped), crashed: sum((row) => row.crashed), aliveMs: sum((row) => row.alive_ms) },
-    aliveMinMs: leastOf(rows.map((row) => row.alive_min_ms)),
-    aliveMaxMs: mostOf(rows.map((row) => row.alive_max_ms)),
+    aliveMinMs: rows.reduce<number | null>((least, row) => leastOf(least, row.alive_min_ms), null),
+    aliveMaxMs: rows.reduce<number | null>((most, row) => mostOf(most, row.alive_max_ms), null),
     throughputMean: workers === 0 ? null : sum((row) => row.jobs) / workers,
     throughputMax: workers === 0 ? null : Math.max(...rows.map((row) => row.max_jobs)),
     utilization: possibleMs === 0 ? null : busyMs / possibleMs,

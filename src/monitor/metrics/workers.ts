@@ -104,8 +104,8 @@ class Presence {
     this.count += 1;
     const lastedMs = over - begin;
     this.totalMs += lastedMs;
-    this.shortestMs = leastOf([this.shortestMs, lastedMs]);
-    this.longestMs = mostOf([this.longestMs, lastedMs]);
+    this.shortestMs = leastOf(this.shortestMs, lastedMs);
+    this.longestMs = mostOf(this.longestMs, lastedMs);
     this.#change(begin, 1);
     this.#change(Math.max(over, begin + 1), -1);
   }
@@ -141,7 +141,7 @@ export function mergeMeasured(one: WorkerMetrics, other: WorkerMetrics): WorkerM
     ...{ workers: max('workers'), skipped: max('skipped'), crashed: max('crashed') },
     ...{ alive_ms: max('alive_ms'), busy_ms: max('busy_ms'), jobs: max('jobs') },
     ...{ max_jobs: max('max_jobs'), peak: max('peak') },
-    alive_min_ms: leastOf([one.alive_min_ms, other.alive_min_ms]),
-    alive_max_ms: mostOf([one.alive_max_ms, other.alive_max_ms]),
+    alive_min_ms: leastOf(one.alive_min_ms, other.alive_min_ms),
+    alive_max_ms: mostOf(one.alive_max_ms, other.alive_max_ms),
   };
 }

@@ -356,15 +356,18 @@ test('histograms that were kept and merged give the same quantiles as one of all
         for (const value of all) histogram.add(value);
         return histogram;
       };
-      const merged = Histogram.decode(of(some).encode());
-      merged.merge(Histogram.decode(of(others).encode()));
+      const merged = new Histogram();
+      merged.decode(of(some).encode());
+      merged.decode(of(others).encode());
       const all = of([...some, ...others]);
       expect(merged.encode()).toEqual(all.encode());
       expect(merged.total).toBe(some.length + others.length);
-      expect(merged.quantile(0.95)).toBe(all.quantile(0.95));
+      expect(merged.quantiles(0.5, 0.95)).toEqual(all.quantiles(0.5, 0.95));
     }),
   );
-  expect(Histogram.decode(Uint8Array.from([255, 255, 255, 3, 200])).total).toBe(0);
+  const hostile = new Histogram();
+  hostile.decode(Uint8Array.from([255, 255, 255, 3, 200]));
+  expect(hostile.total).toBe(0);
 });
 
 test('weeks begin on Monday, days and their parts at midnight in UTC', () => {
