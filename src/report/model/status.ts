@@ -234,9 +234,9 @@ export async function readQueueStatus(
 ): Promise<QueueStatus> {
   const names = await countWaitingNames(db, nowMs);
   const workers = (await selectWorkersAtWork(db)).filter(({ kind }) => kind === 'queue');
-  const busy = await selectBusyWorkers(db);
+  const { running, busy } = await readClaims(db);
   return {
-    counts: await selectCounts(db, names),
+    counts: { running, ...(await selectCounts(db, names)) },
     withoutHandler: findUnhandled(names, handlers).toSorted(byJobs),
     workers: workers.length,
     idleWorkers: workers.filter(({ id }) => !busy.has(id)).length,
@@ -244,10 +244,24 @@ export async function readQueueStatus(
   };
 }
 
-/** Those that have claims, by their tokens; that of somebody who is no worker has no dot. */
-async function selectBusyWorkers(db: Kysely<ActivityLog>): Promise<ReadonlySet<number>> {
-  const claims = await db.selectFrom('jobs').select('claim_token').where('claim_token', 'is not', null).execute();
-  return new Set(claims.flatMap(({ claim_token }) => /^(\d+)\./.exec(claim_token as string)?.[1] ?? []).map(Number));
+interface Claims {
+  /** Number of jobs of the queue. */
+  readonly running: number;
+  /** Numbers of the workers that have one, or a script. */
+  readonly busy: ReadonlySet<number>;
+}
+
+/** By the tokens of claims; that of a holder that is no worker has no dot. */
+async function readClaims(db: Kysely<ActivityLog>): Promise<Claims> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select(['claim_token', 'tier', 'state'])
+    .where('claim_token', 'is not', null)
+    .execute();
+  return {
+    running: rows.filter(({ tier, state }) => tier === null && (state === 'claimed' || state === 'running')).length,
+    busy: new Set(rows.flatMap(({ claim_token }) => /^(\d+)\./.exec(claim_token as string)?.[1] ?? []).map(Number)),
+  };
 }
 
 /** One for each handler that is missing: with parameters each job may have a name of its own. */
@@ -298,17 +312,14 @@ export async function countWaitingNames(db: Kysely<ActivityLog>, nowMs: number):
   return [...counts.values()];
 }
 
-async function selectCounts(db: Kysely<ActivityLog>, waiting: readonly WaitingCount[]): Promise<QueueCounts> {
+async function selectCounts(db: Kysely<ActivityLog>, waiting: readonly WaitingCount[]) {
   const sum = (which: 'ready' | 'delayed'): number => waiting.reduce((total, each) => total + each[which], 0);
   const { rows } = await otherCounts.execute(db);
-  const { running, paused, failed } = rows[0] ?? { running: 0, paused: 0, failed: 0 };
-  return { ready: sum('ready'), delayed: sum('delayed'), running, paused, failed };
+  return { ready: sum('ready'), delayed: sum('delayed'), ...(rows[0] ?? { paused: 0, failed: 0 }) };
 }
 
 /** Each by an index of its own; only families know the state `paused`, and their children have one. */
-const otherCounts = sql<Pick<QueueCounts, 'running' | 'paused' | 'failed'>>`select
-  (select count(*) from jobs
-    where claim_token is not null and tier is null and state in ('claimed', 'running')) as running,
+const otherCounts = sql<Pick<QueueCounts, 'paused' | 'failed'>>`select
   (select count(*) from jobs where parent_id is not null and state = 'paused') +
   (select count(*) from jobs where parent_id is null and state = 'paused' and id in
     (select parent_id from jobs where parent_id is not null

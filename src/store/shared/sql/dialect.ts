@@ -1,4 +1,4 @@
-import { fitsByPatterns, type RegExpDialect } from './globs.ts';
+import { fitsAny, fitsByPatterns, type RegExpDialect } from './globs.ts';
 
 /** How what differs between the engines is written in SQL. All else is written so that each of them understands it. */
 export interface Dialect {
@@ -78,6 +78,7 @@ export const sqliteDialect: Dialect = {
   name: 'sqlite',
   isIn: isInJson,
   fits: (expression, globs) => {
+    if (globs.includes('*')) return fitsAny;
     const areNames = globs.every((glob) => !/[*?[]/.test(glob));
     const isOne = `exists (select 1 from json_each(?) where ${expression} glob value)`;
     return { text: areNames ? isInJson(expression) : isOne, values: [globs] };
