@@ -8,34 +8,32 @@ export interface Shown {
 /** Questions of the pages to the API, as a viewer opens them; each page asks all of its own again after each change. */
 export function questionsOf({ script, run, job }: Shown): Readonly<Record<string, readonly string[]>> {
   const of = encodeURIComponent(script);
+  const metrics = ['6h?since=7d', '1h?since=24h', '1d?since=90d', '1w?since=365d'];
   return {
-    overview: ['overview', 'status', 'failures'],
-    scripts: ['overview', 'status'],
+    'each page': ['status'],
+    overview: ['overview', 'failures'],
     script: [
-      ...[`scripts/${script}`, `why/${script}`, 'status'],
-      ...[`runs?script=${of}&limit=25`, `runs?script=${of}&since=30d&limit=500`],
+      ...[`scripts/${script}`, `scripts/${script}?outcome=failed`],
+      ...[`runs?script=${of}&since=30d&limit=500`],
     ],
     runs: ['runs?limit=100', 'runs?outcome=failed%2Ctimed-out%2Ckilled%2Ccrashed%2Cnot-started&limit=100'],
-    run: [`runs/${run}`, `runs/${run}?with=${run - 1}`, `runs/${run}/output?from=0`, 'incidents?state=open&limit=5'],
-    queue: ['jobs/counts', 'jobs/totals', 'jobs/pace', 'status', 'tiers', 'jobs?limit=50&count=true'],
+    run: [`runs/${run}`, `runs/${run}?with=${run - 1}`, `runs/${run}/output?from=0`],
+    queue: ['queue', 'jobs?limit=50&count=true'],
     'queue, chosen': ['jobs?state=failed&limit=50&count=true', 'jobs?name=mail%2F*&limit=50&count=true'],
-    job: [`jobs/${job}`, `activity?job=${job}&limit=500`],
+    job: [`jobs/${job}`],
     incidents: ['incidents?state=open&limit=100', 'incidents?state=over&limit=20', 'mutes'],
     next: ['next?for=24h&limit=1000', 'next?for=7d&limit=1000'],
-    workers: ['workers?state=running&limit=100', 'workers?limit=50', 'status'],
+    workers: ['workers?limit=50'],
     activity: ['activity?limit=100', 'activity?event=job-failed&limit=100'],
-    metrics: [
-      'metrics/6h?since=7d',
-      'metrics/1h?since=24h',
-      'metrics/1d?since=90d',
-      'metrics/1w?since=365d',
-      'jobs/counts',
-    ],
+    metrics: metrics.map((span) => `metrics/${span}&buckets=*`),
     settings: ['settings'],
     search: ['search?q=user-599', 'runs?search=SMTP&limit=100', 'jobs?search=user-599%40&limit=50'],
-    programs: ['scripts', 'health', 'pauses', 'tiers/15min', '../metrics', YEAR_OF_HOURS],
+    programs: [
+      ...['scripts', `why/${script}`, `activity?job=${job}&limit=500`, 'health', 'pauses', 'tiers', 'tiers/15min'],
+      ...['jobs/counts', 'jobs/totals', 'jobs/pace', '../metrics', 'metrics/1h?since=7d', YEAR_OF_HOURS],
+    ],
   };
 }
 
 /** Asked by programs alone: no page shows so many periods. */
-export const YEAR_OF_HOURS = 'metrics/1h?since=365d';
+export const YEAR_OF_HOURS = 'metrics/1h?since=365d&subject=*';

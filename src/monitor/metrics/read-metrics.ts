@@ -23,7 +23,13 @@ export interface MetricsQuery {
    * together. Default: each of them that anything happened of.
    */
   readonly subjects?: readonly string[] | undefined;
+  /** The subject whose periods are listed; others have their totals alone. Default: each of them. */
+  readonly buckets?: string | undefined;
+  /** Chooses from the periods of a subject. Default: all. */
+  readonly cut?: Cut;
 }
+
+type Cut = <Bucket>(buckets: readonly Bucket[]) => readonly Bucket[];
 
 const known = shown.number.orNull;
 
@@ -143,7 +149,7 @@ export type Metrics = Omit<Values<typeof metricsRecord>, 'cpuLimit'>;
  * ```
  */
 export async function readMetrics(session: StoreSession, query: MetricsQuery): Promise<Metrics> {
-  const { period, nowMs } = query;
+  const { period, nowMs, cut = (all) => all } = query;
   const sinceMs = periodAround(query.sinceMs, period).from;
   const untilMs = periodAround(Math.max(query.untilMs - 1, query.sinceMs), period).until;
   const span = { from: sinceMs, until: untilMs };
@@ -152,14 +158,15 @@ export async function readMetrics(session: StoreSession, query: MetricsQuery): P
   const isWanted = (subject: string) => query.subjects?.includes(subject) ?? true;
   return {
     ...{ period, sinceMs, untilMs },
-    series: scripts.toSeries(isWanted, span),
+    series: scripts.toSeries(isWanted, span, (subject) => (subject === (query.buckets ?? subject) ? cut : none)),
     workers: rollUpWorkers(
       workers.filter(({ tier }) => isWanted(tier)),
-      period,
-      span,
+      { period, cut, span },
     ),
   };
 }
+
+const none = <Bucket>(): readonly Bucket[] => [];
 
 /** Null: a tier, or all, is made up of many. */
 function namesOf(subjects: readonly string[] | undefined): readonly string[] | null {
@@ -204,8 +211,8 @@ async function readHours(
   return workers;
 }
 
-/** Rows of a month are in memory at once, of all scripts, though a year has a hundred thousand. */
-const MONTH_MS = 31 * DAY_MS;
+/** Rows of a week are in memory at once, of all scripts, though a year has a hundred thousand. */
+const WEEK_MS = 7 * DAY_MS;
 /** Longer parts for a span that is very long: most of it is empty. */
 const MOST_PARTS = 24;
 
@@ -215,7 +222,7 @@ async function eachKept(
   names: readonly string[] | null,
   take: (row: ScriptMetrics) => void,
 ): Promise<void> {
-  const length = Math.max(MONTH_MS, (until - from) / MOST_PARTS);
+  const length = Math.max(WEEK_MS, (until - from) / MOST_PARTS);
   for (let start = from; start < until; start += length) {
     const part = { from: start, until: Math.min(start + length, until) };
     for (const row of await metrics.read(part, names)) take(row);
@@ -250,7 +257,7 @@ class SummedScripts {
   }
 
   /** Of each script that is wanted, of the tiers that they make up, and of all together. */
-  toSeries(isWanted: (subject: string) => boolean, span: Span): MetricSeries[] {
+  toSeries(isWanted: (subject: string) => boolean, span: Span, cutOf: (subject: string) => Cut): MetricSeries[] {
     const tiers = new Map<string, Summed>();
     const all = new Summed(this.#period);
     for (const [name, script] of this.#scripts) {
@@ -262,7 +269,7 @@ class SummedScripts {
     return [...(this.#scripts.size > 0 ? [['*', all] as const] : []), ...tiers, ...this.#scripts]
       .filter(([subject]) => isWanted(subject))
       .sort(([one], [other]) => compareSubjects(one, other))
-      .map(([subject, summed]) => summed.toSeries(subject, span));
+      .map(([subject, summed]) => summed.toSeries(subject, span, cutOf(subject)));
   }
 
   #of(name: string): Summed {
@@ -303,7 +310,7 @@ class Summed {
     for (const [hour, figures] of other.#waiting) this.addWaiting(hour, figures);
   }
 
-  toSeries(subject: string, span: Span): MetricSeries {
+  toSeries(subject: string, span: Span, cut: Cut): MetricSeries {
     const total = new Figures();
     for (const [hour, figures] of this.#waiting) {
       this.at(hour).raiseWaiting(figures);
@@ -315,7 +322,7 @@ class Summed {
       subject,
       kind: kindOf(subject),
       total: toBucket(total, span),
-      buckets: buckets.map(([from, figures]) => toBucket(figures, periodAround(from, this.#period))),
+      buckets: cut(buckets).map(([from, figures]) => toBucket(figures, periodAround(from, this.#period))),
     };
   }
 }
@@ -342,16 +349,22 @@ function toBucket(figures: Figures, { from, until }: Span): MetricBucket {
   };
 }
 
-function rollUpWorkers(rows: readonly WorkerMetrics[], period: Period, span: Span): WorkerSeries[] {
+interface Roll {
+  readonly period: Period;
+  readonly cut: Cut;
+  readonly span: Span;
+}
+
+function rollUpWorkers(rows: readonly WorkerMetrics[], { period, cut, span }: Roll): WorkerSeries[] {
   const tiers = Map.groupBy(rows, ({ tier }) => tier);
   return [...tiers]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([tier, all]) => ({
       tier,
       total: toWorkerBucket(all, span),
-      buckets: [...Map.groupBy(all, ({ hour }) => periodAround(hour, period).from)]
-        .sort(([one], [other]) => one - other)
-        .map(([from, each]) => toWorkerBucket(each, periodAround(from, period))),
+      buckets: cut(
+        [...Map.groupBy(all, ({ hour }) => periodAround(hour, period).from)].sort(([one], [other]) => one - other),
+      ).map(([from, each]) => toWorkerBucket(each, periodAround(from, period))),
     }));
 }
 

@@ -152,6 +152,14 @@ test('the queue, who is at work and the metrics have in one answer what a page s
   for (const state of ['ready', 'delayed', 'failed', 'finished']) {
     expect(jobs[state]).toBe(counts.items.reduce((sum: number, count: Body) => sum + count[state], 0));
   }
+  const metrics = await api.ask('/api/metrics/1d');
+  const ofAll = await api.ask('/api/metrics/1d?buckets=*');
+  const endedBySubject = (answer: Body) => answer.series.map(({ subject, total }: Body) => [subject, total.ended]);
+  expect(endedBySubject(ofAll)).toEqual(endedBySubject(metrics));
+  const [all, ...others] = ofAll.series;
+  expect([all.subject, all.buckets]).toEqual(['*', metrics.series[0].buckets]);
+  expect(all.buckets).not.toEqual([]);
+  expect(others.flatMap(({ buckets }: Body) => buckets)).toEqual([]);
   const { atWork, items } = await api.ask('/api/workers?state=finished&limit=1');
   expect(items).toHaveLength(1);
   expect(atWork).toMatchObject([{ tier: 'daily', runs: [{ script: 'daily/backup-database' }] }]);

@@ -123,6 +123,10 @@ const metricsView = view({
         items: { type: 'string' },
         description: 'Scripts, handlers, tiers, `queue`, or `*` for all together. Default: each of them',
       }),
+    buckets: textSchema.optional().openapi({
+      example: 'hourly/clean-tmp',
+      description: 'The subject whose periods are listed; others have their totals alone. Default: each of them',
+    }),
     limit: wholeNumber(1, 1000).default(1000).openapi({
       description: 'Maximum number of periods of each subject: the newest, or with `order=asc` the oldest',
     }),
@@ -131,18 +135,17 @@ const metricsView = view({
   },
   says: 'The figures; the periods of a subject are always the oldest first',
   answers: record('Metrics', { ...metricsRecord.fields, jobs: shown.one(jobSumsRecord).about('Jobs by state, now') }),
-  read: async ({ store, nowMs }, { period, subject: subjects, limit, offset, order = 'desc', ...words }) => {
-    const cut = <Of extends { readonly buckets: readonly unknown[] }>(of: Of): Of => {
-      const { length } = of.buckets;
+  read: async ({ store, nowMs }, asked) => {
+    const { period, subject: subjects, buckets, limit, offset, order = 'desc', ...words } = asked;
+    const cut = <Of>(all: readonly Of[]): readonly Of[] => {
+      const { length } = all;
       const [from, until] = order === 'asc' ? [offset, offset + limit] : [length - offset - limit, length - offset];
-      return { ...of, buckets: of.buckets.slice(Math.max(0, from), Math.max(0, until)) };
+      return all.slice(Math.max(0, from), Math.max(0, until));
     };
-    const asked = { period, ...readClosedWindow(words, nowMs, usualLengthsMs[period]) };
-    const none = { ...asked, series: [], workers: [] };
-    const found = store === null ? none : await readMetrics(store, { ...asked, nowMs, subjects });
-    const [series, workers] = [found.series.map(cut), found.workers.map(cut)];
-    const jobs = await sumJobs(store, nowMs);
-    return { ...found, cpuLimit: readCpuLimit(), series, workers, jobs };
+    const query = { period, ...readClosedWindow(words, nowMs, usualLengthsMs[period]) };
+    const none = { ...query, series: [], workers: [] };
+    const found = store === null ? none : await readMetrics(store, { ...query, nowMs, subjects, buckets, cut });
+    return { ...found, cpuLimit: readCpuLimit(), jobs: await sumJobs(store, nowMs) };
   },
 });
 

@@ -9,7 +9,7 @@ import { toneOfState } from '../components/state.tsx';
 import { figureColumn, nameInAddress, Table, type TableColumn } from '../components/table.tsx';
 import { ScriptLink } from '../components/text.tsx';
 import { serverNow, writeInstant } from '../components/time.tsx';
-import { useQuery } from '../data.ts';
+import { isStatic, useQuery } from '../data.ts';
 import { place, setQuery } from '../router.ts';
 import { stateKeys } from './queue/counts.tsx';
 
@@ -42,7 +42,9 @@ export function MetricsPage() {
   const { since = '', of = '*' } = place.value.query;
   const span: TimeSpan = since in timeSpans ? (since as TimeSpan) : '7d';
   const period = periodOf[span];
-  const asked = useQuery('/api/metrics/{period}', { params: { path: { period }, query: { since: span } } });
+  // A report was asked for the periods of each.
+  const query = { since: span, ...(!isStatic && { buckets: of }) };
+  const asked = useQuery('/api/metrics/{period}', { params: { path: { period }, query } });
   return (
     <Page title="Metrics">
       <div class="bar">
