@@ -255,7 +255,7 @@ async function closeNext(session: StoreSession, now: number): Promise<boolean> {
   await metrics.addCounters(scripts.counters.toRows());
   // Whole days without anything are one step.
   const next = hour?.isEmpty ? Math.min(hourOf((await metrics.nextAt(until)) ?? over), over) : until;
-  if (next !== known || isLate) await metrics.setCountedUntil(next);
+  if (next !== known || isLate) await metrics.setCountedUntil(next, isLate ? now : undefined);
   return next < over;
 }
 

@@ -187,9 +187,10 @@ async function readHours(
   { scripts, names, nowMs }: HoursQuery,
 ): Promise<readonly WorkerMetrics[]> {
   const metrics = metricsOf(session.statements);
-  await eachKept(metrics, span, names, (row) => scripts.addRow(row));
+  const closed = await readClosed(session, span, { scripts, names, nowMs });
+  scripts.merge(closed.scripts);
+  const workers = [...closed.workers];
   const uncounted = new HourlyFigures();
-  const workers = await metrics.readWorkers(span);
   const isOf = (name: string) => names === null || names.includes(name);
   const until = Math.min(span.until, nowMs + 1);
   let isLate = false;
@@ -209,6 +210,36 @@ async function readHours(
   }
   for (const { hour, name, figures } of uncounted.entries()) scripts.addHour(name, hour, figures);
   return workers;
+}
+
+/** Closed hours of a span, summed up. */
+interface Closed {
+  /** Other text for another question, and once any of these hours was counted or counted again. */
+  readonly key: string;
+  readonly scripts: SummedScripts;
+  readonly workers: readonly WorkerMetrics[];
+}
+
+/** The last answer about each log: who looks at a chart asks again after each change, and a year has many hours. */
+const lastClosed = new WeakMap<StoreSession, Closed>();
+const KEPT_FOR_MS = 60_000;
+/** Larger ones would fill the memory of a small host. */
+const MOST_KEPT = 25_000;
+
+async function readClosed(session: StoreSession, span: Span, { scripts, names }: HoursQuery): Promise<Closed> {
+  const metrics = metricsOf(session.statements);
+  const key = JSON.stringify([scripts.period, span, names, await metrics.version()]);
+  const last = lastClosed.get(session);
+  if (last?.key === key) return last;
+  const closed = { key, scripts: new SummedScripts(scripts.period), workers: await metrics.readWorkers(span) };
+  await eachKept(metrics, span, names, (row) => closed.scripts.addRow(row));
+  if (closed.scripts.size + closed.workers.length > MOST_KEPT) return closed;
+  lastClosed.set(session, closed);
+  const forget = (): void => {
+    if (lastClosed.get(session) === closed) lastClosed.delete(session);
+  };
+  setTimeout(forget, KEPT_FOR_MS).unref();
+  return closed;
 }
 
 /** Rows of a week are in memory at once, of all scripts, though a year has a hundred thousand. */
@@ -237,11 +268,20 @@ async function firstOpenHour(metrics: MetricStatements, from: number): Promise<n
 
 /** The figures of all scripts, each hour in the period that it lies in. */
 class SummedScripts {
+  readonly period: Period;
   readonly #scripts = new Map<string, Summed>();
-  readonly #period: Period;
 
   constructor(period: Period) {
-    this.#period = period;
+    this.period = period;
+  }
+
+  /** The number of periods of all scripts. */
+  get size(): number {
+    return [...this.#scripts.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  merge(other: SummedScripts): void {
+    for (const [name, script] of other.#scripts) this.#of(name).merge(script);
   }
 
   addRow(row: ScriptMetrics): void {
@@ -259,9 +299,9 @@ class SummedScripts {
   /** Of each script that is wanted, of the tiers that they make up, and of all together. */
   toSeries(isWanted: (subject: string) => boolean, span: Span, cutOf: (subject: string) => Cut): MetricSeries[] {
     const tiers = new Map<string, Summed>();
-    const all = new Summed(this.#period);
+    const all = new Summed(this.period);
     for (const [name, script] of this.#scripts) {
-      const tier = tiers.get(tierOf(name)) ?? new Summed(this.#period);
+      const tier = tiers.get(tierOf(name)) ?? new Summed(this.period);
       tiers.set(tierOf(name), tier);
       tier.merge(script);
     }
@@ -273,7 +313,7 @@ class SummedScripts {
   }
 
   #of(name: string): Summed {
-    const script = this.#scripts.get(name) ?? new Summed(this.#period);
+    const script = this.#scripts.get(name) ?? new Summed(this.period);
     this.#scripts.set(name, script);
     return script;
   }
@@ -288,6 +328,10 @@ class Summed {
 
   constructor(period: Period) {
     this.#period = period;
+  }
+
+  get size(): number {
+    return this.#periods.size;
   }
 
   /** The figures of the period that it lies in. */

@@ -157,8 +157,10 @@ test('the queue, who is at work and the metrics have in one answer what a page s
   const endedBySubject = (answer: Body) => answer.series.map(({ subject, total }: Body) => [subject, total.ended]);
   expect(endedBySubject(ofAll)).toEqual(endedBySubject(metrics));
   const [all, ...others] = ofAll.series;
-  expect([all.subject, all.buckets]).toEqual(['*', metrics.series[0].buckets]);
-  expect(all.buckets).not.toEqual([]);
+  const endedByTime = (buckets: Body[]) => buckets.map(({ from, ended }) => [from, ended]);
+  expect(endedByTime(all.buckets)).toEqual(endedByTime(metrics.series[0].buckets));
+  expect(all.subject).toBe('*');
+  expect(all.buckets.length).toBeGreaterThan(0);
   expect(others.flatMap(({ buckets }: Body) => buckets)).toEqual([]);
   const { atWork, items } = await api.ask('/api/workers?state=finished&limit=1');
   expect(items).toHaveLength(1);

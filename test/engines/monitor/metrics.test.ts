@@ -176,6 +176,21 @@ test('what is deleted before its hour is closed is counted all the same, and wha
   expect(await log.db.selectFrom('uncounted').selectAll().execute()).toEqual([]);
 });
 
+test('hours that were read are read again once one of them is counted, or counted again', async () => {
+  const log = await writeLog(makeTemporaryRoot());
+  const readEnded = async (): Promise<number[]> =>
+    (await readBuckets(log, '*', '1d', MONDAY + 3 * HOUR)).map(({ ended }) => ended);
+  await addRun(log, 'hourly/a', MONDAY, 1_000);
+  expect(await readEnded()).toEqual([1]);
+  await close(log, MONDAY + 2 * HOUR);
+  expect(await readEnded()).toEqual([1]);
+  // A spool that is replayed.
+  await addRun(log, 'hourly/a', MONDAY + 30 * MINUTE, 1_000);
+  expect(await readEnded()).toEqual([2]);
+  await close(log, MONDAY + 2 * HOUR + 1);
+  expect(await readEnded()).toEqual([2]);
+});
+
 test('nothing is counted twice of a clock that was hours ahead', async () => {
   const log = await writeLog(makeTemporaryRoot());
   await addRun(log, 'hourly/a', MONDAY, 1_000);

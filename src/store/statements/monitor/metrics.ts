@@ -79,9 +79,19 @@ function progress(db: Statements) {
     /** Everything before this time is counted; null: nothing is. */
     countedUntil: async () =>
       (await db.first<{ until: number }>(`select done_at as until from chores where name = 'hours'`))?.until ?? null,
-    /** Sets the time up to which all is counted, for good: counts whose rows are gone are deleted. */
-    setCountedUntil: async (at: number) => {
-      await putRows(db, 'chores', ['name', 'done_at'], [['hours', at]], { key: ['name'], set: ['done_at'] });
+    /** Another text once an hour was counted, or counted again. */
+    version: async () => {
+      const text = `select name, done_at as at from chores where name in ('hours', 'hours again') order by name`;
+      return (await db.all<{ at: number }>(text)).map(({ at }) => at).join('/');
+    },
+    /**
+     * Sets the time up to which all is counted, for good: counts whose rows are gone are deleted.
+     *
+     * @param againAt the time now, if hours before were counted again
+     */
+    setCountedUntil: async (at: number, againAt?: number) => {
+      const done = [['hours', at], ...(againAt === undefined ? [] : [['hours again', againAt]])];
+      await putRows(db, 'chores', ['name', 'done_at'], done, { key: ['name'], set: ['done_at'] });
       await db.run('update uncounted set counts_start = 0 where counts_start = 1 and started_at < ?', [at]);
       await db.run('update uncounted set counts_end = 0 where counts_end = 1 and finished_at < ?', [at]);
       await db.run('delete from uncounted where counts_start = 0 and counts_end = 0');
