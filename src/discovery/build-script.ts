@@ -260,7 +260,7 @@ export function mergeOptions(
 /** Leaves out settings of the tier itself, which are no options of its scripts. */
 function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
   if (!Object.hasOwn(tiers, tier)) return {};
-  const { concurrency: _, catchUp: __, ping: ___, ...options }: TierSettings = tiers[tier] ?? {};
+  const { concurrency: _, catchUp: __, ping: ___, envFile: ____, ...options }: TierSettings = tiers[tier] ?? {};
   return options;
 }
 

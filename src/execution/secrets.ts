@@ -282,16 +282,24 @@ const ordinary = ['PWD', 'OLDPWD', 'DESKTOP_SESSION'];
 
 /**
  * The values of all variables whose names look secret or are listed in the settings: variables that the runner was
- * started with, of which scripts get some, and variables from the settings. The longest comes first, because a secret
+ * started with, of which scripts get some, and variables from the settings and the site's files. The longest comes first, because a secret
  * may begin with another one.
  */
 export function findSecrets(
-  settings: Pick<Settings, 'env' | 'secrets'>,
+  settings: Pick<Settings, 'env' | 'secrets'> & Partial<Pick<Settings, 'given'>>,
   environment: NodeJS.ProcessEnv = process.env,
 ): readonly Secret[] {
   const address = readAddress(environment.RUNNER_DATABASE_URL_FILE);
-  const variables = [...Object.entries({ ...environment, ...address }), ...Object.entries(settings.env)];
-  const secrets = variables.flatMap(([name, value = '']) => secretsOf(name, value, settings));
+  const { site = {}, tiers = {} } = settings.given ?? {};
+  const sources: readonly NodeJS.ProcessEnv[] = [
+    { ...environment, ...address },
+    site,
+    ...Object.values(tiers),
+    settings.env,
+  ];
+  const secrets = sources.flatMap((source) =>
+    Object.entries(source).flatMap(([name, value = '']) => secretsOf(name, value, settings)),
+  );
   return secrets.toSorted((one, other) => other.value.length - one.value.length);
 }
 

@@ -9,7 +9,7 @@ import { readPlainFile } from '../system/base/plain-file.ts';
 import { faultOf, judgePath, judgeRoot, orAllowOutside } from '../system/place/trust.ts';
 import { variablesOf } from './channels.ts';
 import { nearestSetting, scriptTable } from './script-settings.ts';
-import { defaultSettings, type Settings } from './settings.ts';
+import { defaultSettings, nothingGiven, type Settings } from './settings.ts';
 import { settingsTable } from './site-settings.ts';
 import { describeProblem, type Problem, readTable, type SettingIssue } from './table.ts';
 
@@ -57,7 +57,8 @@ export function validateSettings(found: unknown) {
 }
 
 function withSecrets(settings: Settings): Settings {
-  return { ...settings, secrets: [...new Set([...settings.secrets, ...variablesOf(settings.alerts.channels)])] };
+  const secrets = [...new Set([...settings.secrets, ...variablesOf(settings.alerts.channels)])];
+  return { ...settings, secrets, given: nothingGiven };
 }
 
 function statementOf({ path, known }: SettingIssue): string | undefined {

@@ -1,8 +1,16 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { UsageError } from '../system/base/errors.ts';
 import { OVERRIDE_VARIABLE } from '../system/place/trust.ts';
-import { ALERTS_VARIABLE, defaultSettings, type Settings } from './settings.ts';
+import {
+  ALERTS_VARIABLE,
+  defaultSettings,
+  ENV_FILE,
+  type GivenVariables,
+  nothingGiven,
+  ownEnvironment,
+  type Settings,
+} from './settings.ts';
 
 const extensions = ['ts', 'mts', 'cts', 'js', 'mjs', 'cjs', 'json'];
 const fileNames: readonly string[] = extensions.map((extension) => `runner.config.${extension}`);
@@ -15,9 +23,43 @@ const fileNames: readonly string[] = extensions.map((extension) => `runner.confi
  * setting
  */
 export async function loadSettings(root: string, environment: NodeJS.ProcessEnv = process.env): Promise<Settings> {
+  return await withAlerts(await loadAllowed(root, environment), environment);
+}
+
+/**
+ * The settings with the variables of the site's files, for calls that run scripts or send messages.
+ *
+ * @throws {UsageError} also if such a file is missing, wrong, or open to others
+ */
+export async function loadWithFiles(root: string, environment: NodeJS.ProcessEnv): Promise<Settings> {
+  const found = await loadAllowed(root, environment);
+  const settings = { ...found, given: await readGiven(root, found) };
+  return await withAlerts(settings, ownEnvironment({ settings, environment }));
+}
+
+/** @throws {UsageError} if a file of variables is missing, wrong, or open to others */
+export async function readGiven(root: string, settings: Settings): Promise<GivenVariables> {
+  const path = join(root, ENV_FILE);
+  const isUsual =
+    settings.envFile === null && Object.values(settings.tiers).every((tier) => tier.envFile === undefined);
+  const isThere = settings.envFile === null && isFileThere(path);
+  if (isUsual && !isThere) return { ...nothingGiven, files: [{ path, names: null }] };
+  const { readEnvFiles } = await import('./env-files.ts');
+  return readEnvFiles(root, settings, isThere);
+}
+
+/** A folder of this name is usually Python's. */
+function isFileThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
+}
+
+async function loadAllowed(root: string, environment: NodeJS.ProcessEnv): Promise<Settings> {
   const allowUnsafe = environment[OVERRIDE_VARIABLE] === '1';
   const found = await loadFile(root, allowUnsafe);
-  const settings = allowUnsafe ? { ...found, allowUnsafe } : found;
+  return allowUnsafe ? { ...found, allowUnsafe } : found;
+}
+
+async function withAlerts(settings: Settings, environment: NodeJS.ProcessEnv): Promise<Settings> {
   const alerts = environment[ALERTS_VARIABLE];
   if (!alerts || settings.alerts.channels.length > 0) return settings;
   const { parseAlertsVariable, variablesOf } = await import('./channels.ts');

@@ -370,6 +370,13 @@ export const readPath: Reader<string, string> = (found) => {
   return isPath ? { value: found } : { expected: 'a file such as ../public_html/status/index.html' };
 };
 
+/** A file, or a list of files, which may be empty. */
+export const readFileList: Reader<readonly string[], string | readonly string[]> = (found) => {
+  const files: readonly unknown[] = Array.isArray(found) ? found : [found];
+  const paths = files.flatMap((file) => ('value' in readPath(file) ? [file as string] : []));
+  return paths.length === files.length ? { value: paths } : { expected: "a file such as '.env', or a list of files" };
+};
+
 /** "22:00-07:00", in minutes of the local day. */
 export const readQuiet: Reader<{ readonly from: number; readonly until: number }, string> = (found) => {
   const form = /^([01]?\d|2[0-3]):([0-5]\d) ?[-–] ?([01]?\d|2[0-3]):([0-5]\d)$/;

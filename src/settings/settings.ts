@@ -46,6 +46,8 @@ const defaults = {
   concurrency: 1,
   exitZeroOnFailure: false,
   env: {},
+  /** Null: `.env`, if there is one. */
+  envFile: null,
   umask: 0o022,
   retention: { succeededMs: 90 * DAY_MS, failedMs: 365 * DAY_MS, maxDatabaseBytes: 500 * MIB },
   maxOutputBytes: 10 * MIB,
@@ -68,9 +70,44 @@ const defaults = {
 };
 
 /** The settings of `runner.config.*`, with all defaults filled in. */
-export interface Settings extends ValuesOf<typeof settingsTable, typeof defaults> {}
+export interface Settings extends ValuesOf<typeof settingsTable, typeof defaults> {
+  /** Read only for calls that run scripts or send messages. */
+  readonly given: GivenVariables;
+}
 
-export const defaultSettings: Settings = defaults;
+/** Variables in files of the site: `.env`, or the files that `envFile` names. */
+export interface GivenVariables {
+  readonly files: readonly GivenFile[];
+  readonly site: Readonly<Record<string, string>>;
+  /** By tiers that name files of their own: those of the site and, before them, the tier's. */
+  readonly tiers: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+interface GivenFile {
+  /** Absolute. */
+  readonly path: string;
+  /** The names in it; null: a `.env` that does not exist, and needs not. */
+  readonly names: readonly string[] | null;
+}
+
+export const nothingGiven: GivenVariables = { files: [], site: {}, tiers: {} };
+
+/** The variables that scripts of a tier get from files. */
+export function givenTo({ site, tiers }: GivenVariables, tier: string): Readonly<Record<string, string>> {
+  return Object.hasOwn(tiers, tier) ? (tiers[tier] ?? site) : site;
+}
+
+/** Where channels and pings find their variables: the caller's environment and, behind it, the site's files. */
+export function ownEnvironment({ environment, settings }: OwnPlace): NodeJS.ProcessEnv {
+  return { ...settings.given?.site, ...environment };
+}
+
+interface OwnPlace {
+  readonly environment: NodeJS.ProcessEnv;
+  readonly settings: Partial<Pick<Settings, 'given'>>;
+}
+
+export const defaultSettings: Settings = { ...defaults, given: nothingGiven };
 
 /** For scripts that are retried and set no delay. */
 export const defaultRetryDelay: RetryDelay = { firstMs: MINUTE_MS, factor: 1, longestMs: MINUTE_MS };
@@ -87,6 +124,9 @@ export type CrashPolicy = NonNullable<ScriptOptions['onCrash']>;
 /** How `runner due` treats missed passes: one pass for all of them, or none. */
 export type CatchUp = NonNullable<TierSettings['catchUp']>;
 
+/** The file of variables that no setting needs to name. */
+export const ENV_FILE = '.env';
+
 /** Names channels for users without a settings file: `mail:me@example.org`. */
 export const ALERTS_VARIABLE = 'RUNNER_ALERTS';
 
@@ -95,7 +135,7 @@ export interface Runner {
   readonly root: string;
   readonly state: StateFolder;
   readonly settings: Settings;
-  /** The environment from which scripts get the allowed variables. */
+  /** The caller's environment, from which scripts get the allowed variables. */
   readonly environment: NodeJS.ProcessEnv;
   /** The file that Node scripts load before they start. */
   readonly probePath: string;

@@ -5,6 +5,7 @@ import {
   readByteSize,
   readChoice,
   readDurationMs,
+  readFileList,
   readPath,
   readPositiveNumber,
   readQuiet,
@@ -31,6 +32,8 @@ export const tierTable = {
    * Default `once`.
    */
   catchUp: { read: readChoice('once', 'skip') },
+  /** Files of variables for the scripts of this tier, besides those of the site, whose values they replace. */
+  envFile: { read: readFileList },
 } as const satisfies SettingsTable;
 
 /** How long the activity log keeps runs, and its largest size. */
@@ -171,6 +174,11 @@ export const settingsTable = {
   exitZeroOnFailure: { read: readBoolean },
   /** Variables that every script gets, with these values. */
   env: { each: { read: readText }, names: variableName, isSecret: true },
+  /**
+   * Files of variables that every script gets, relative to the root; `~/` is your home, later files win. Default:
+   * `.env`, if there is one; `[]`: none.
+   */
+  envFile: { read: readFileList },
   /** The umask of scripts and handlers, octal: a shell's may differ from cron's. Default `'022'`. */
   umask: { read: readUmask },
   retention: { group: retentionTable },

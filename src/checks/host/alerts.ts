@@ -11,7 +11,7 @@ import {
 import { critical, type Found, note, ok } from '../../monitor/finding.ts';
 import { type ChannelSettings, parseAlertsVariable } from '../../settings/channels.ts';
 import { variableReference } from '../../settings/readers.ts';
-import { ALERTS_VARIABLE } from '../../settings/settings.ts';
+import { ALERTS_VARIABLE, nothingGiven } from '../../settings/settings.ts';
 import { capitalized } from '../../system/base/text.ts';
 import { findSendmail, isExecutable } from '../../system/process/programs.ts';
 import type { DoctorPlace, HostCheck } from './site.ts';
@@ -42,10 +42,12 @@ interface Environments {
   readonly all: readonly NodeJS.ProcessEnv[];
 }
 
-async function readEnvironments({ crontab, env }: DoctorPlace): Promise<Environments> {
+async function readEnvironments({ crontab, env, given }: DoctorPlace): Promise<Environments> {
   const { calls } = await crontab();
+  const { site } = await given().catch(() => nothingGiven);
+  const withFiles = (environment: NodeJS.ProcessEnv) => ({ ...site, ...environment });
   const ofCalls = calls.map(({ command }) => command?.env).filter((each) => each !== undefined);
-  return ofCalls.length > 0 ? { isCron: true, all: ofCalls } : { isCron: false, all: [env] };
+  return ofCalls.length > 0 ? { isCron: true, all: ofCalls.map(withFiles) } : { isCron: false, all: [withFiles(env)] };
 }
 
 /** It may be set in the crontab alone. */
@@ -64,12 +66,13 @@ async function findUnsetPings(
   const names = [...scripts, ...tiers].filter((url) => variableReference.test(url)).map((url) => url.slice(1));
   const unset = [...new Set(names)].filter((name) => all.some((env) => !env[name]));
   if (unset.length === 0) return [];
-  const where = isCron ? ' in the crontab' : '';
+  const where = isCron ? ' in .env or the crontab' : '';
   return [critical(`pings are not sent: ${describeMissing(unset)}${where}`, cureOf(unset[0] ?? ''))];
 }
 
 function cureOf(name: string): string {
-  return `Write the line ${name}=… into the crontab (\`crontab -e\`), above the lines of the runner.`;
+  const inFile = name === ALERTS_VARIABLE ? '' : '.env, or into ';
+  return `Write the line ${name}=… into ${inFile}the crontab (\`crontab -e\`), above the lines of the runner.`;
 }
 
 /** Channels that this shell has, and cron has not. */
@@ -86,7 +89,7 @@ function findUnsetVariable({ env }: DoctorPlace, { isCron, all }: Environments):
 function judgeChannel(place: DoctorPlace, channel: ChannelSettings, { isCron, all }: Environments): readonly Found[] {
   const missing = [...new Set(all.flatMap((env) => missingVariables(channel, env)))];
   if (missing.length > 0) {
-    const where = isCron ? ' in the crontab' : '';
+    const where = isCron ? ' in .env or the crontab' : '';
     return [critical(`${channel.name}: ${describeMissing(missing)}${where}`, cureOf(missing[0] ?? ''))];
   }
   if (channel.kind === 'mail') return judgeMail(place, channel);
@@ -123,7 +126,7 @@ function judgeWebhook(channel: ChannelSettings, all: readonly NodeJS.ProcessEnv[
   return [
     note(
       `${channel.name}: its URL is in the settings file: anybody who can read that file can post there`,
-      "Write the URL into a variable of the crontab, and `url: '$NAME'` into the settings.",
+      "Write the URL into a variable of .env or the crontab, and `url: '$NAME'` into the settings.",
     ),
   ];
 }

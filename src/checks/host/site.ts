@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
 import { critical, type Finding, type Found, found, note } from '../../monitor/finding.ts';
-import { loadSettings } from '../../settings/load.ts';
-import { defaultSettings, type Settings } from '../../settings/settings.ts';
+import { loadSettings, readGiven } from '../../settings/load.ts';
+import { defaultSettings, type GivenVariables, type Settings } from '../../settings/settings.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import type { Fault } from '../../system/base/errors.ts';
 import { capitalized } from '../../system/base/text.ts';
@@ -48,6 +48,8 @@ export interface DoctorPlace extends PlaceRequest {
   readonly commandPath: string;
   /** Rejects with all that is wrong with them. */
   settings(): Promise<Settings>;
+  /** The variables of the site's files. Rejects with all that is wrong with these. */
+  given(): Promise<GivenVariables>;
   /** By the settings, or by the defaults where these are wrong. */
   discovery(): Promise<Discovery>;
   crontab(): Promise<CrontabReading>;
@@ -71,6 +73,7 @@ function openPlace(request: PlaceRequest): DoctorPlace {
     state,
     commandPath: join(distFolder, 'bin.cjs'),
     settings,
+    given: once(async () => readGiven(root, await settings())),
     discovery: once(async () => discover(root, await settings().catch(() => defaultSettings))),
     crontab: once(() => readCrontabCalls(root, env)),
     logFile,

@@ -25,6 +25,7 @@ export async function work(context: CommandContext, options: Given<'work'>): Pro
   await tellUnfitting(context, runner, request);
   const watchedFiles = [
     ...filesOfDeploy(context, runner.root),
+    ...runner.settings.given.files.map(({ path }) => path),
     ...(options.watchFile === undefined ? [] : [resolve(context.cwd, options.watchFile)]),
   ];
   const isJson = options.json === true;

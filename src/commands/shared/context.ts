@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
 import { checkPlace } from '../../settings/access.ts';
-import { loadSettings } from '../../settings/load.ts';
+import { loadWithFiles } from '../../settings/load.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { PackageIncomplete, UsageError } from '../../system/base/errors.ts';
 import { once } from '../../system/base/values.ts';
@@ -53,7 +53,7 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   const state = stateFolderOf(root, env);
   const probePath = probePathOf(context);
   if (!existsSync(probePath)) throw new PackageIncomplete(`${probePath} is missing`);
-  const settings = await loadSettings(root, env);
+  const settings = await loadWithFiles(root, env);
   enterZone(settings.timezone);
   checkPlace(root, state, settings);
   process.umask(settings.umask);

@@ -43,6 +43,8 @@ export interface RunRequest extends RunFacts {
   readonly maxOutputBytes: number;
   /** Fixed variables from the settings. */
   readonly variables: Readonly<Record<string, string>>;
+  /** Variables from files of the site; default: none. */
+  readonly given?: Readonly<Record<string, string>>;
   /** The runner's own environment; a script gets the allowed part of it. */
   readonly environment: NodeJS.ProcessEnv;
   /** Masks all that is kept of the script's words. */
@@ -193,7 +195,7 @@ const allowedNames = [
   ...databaseVariables,
 ];
 
-type VariablesRequest = Pick<RunRequest, 'environment' | 'variables' | 'script'>;
+type VariablesRequest = Pick<RunRequest, 'environment' | 'variables' | 'given' | 'script'>;
 type EnvironmentRequest = VariablesRequest & Pick<RunRequest, 'key' | 'root' | 'job' | keyof RunFacts>;
 
 /**
@@ -214,11 +216,16 @@ export function buildEnvironment(request: EnvironmentRequest, files: RunFiles): 
   };
 }
 
-/** The variables passed on from the runner's environment, and those of the settings. */
-function chosenVariables({ environment, variables, script }: VariablesRequest): Record<string, string | undefined> {
+/** The variables of the site's files, passed on from the runner's environment, and of the settings: the last wins. */
+export function chosenVariables({
+  environment,
+  variables,
+  given,
+  script,
+}: VariablesRequest): Record<string, string | undefined> {
   const asked = new Set(script.options.env ?? []);
   const passed = Object.entries(environment).filter(([name]) => allowedNames.includes(name) || asked.has(name));
-  return { ...Object.fromEntries(passed), ...variables };
+  return { ...given, ...Object.fromEntries(passed), ...variables };
 }
 
 /** The PATH on which a script finds programs. */

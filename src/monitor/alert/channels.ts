@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { findSecrets, maskSecrets } from '../../execution/secrets.ts';
 import { type ChannelKind, type ChannelSettings, isInClear } from '../../settings/channels.ts';
 import { variableReference } from '../../settings/readers.ts';
+import { ownEnvironment } from '../../settings/settings.ts';
 import {
   describeMissing,
   missingVariables,
@@ -33,25 +34,26 @@ const senders: Readonly<Record<ChannelKind, Send>> = {
 
 /** Sends one alert by one channel. It never throws about the other side, and its answer holds no secret. */
 export function sendByChannel(channel: ChannelSettings, outgoing: Outgoing, place: SendPlace): Promise<Sent> {
-  return sendBy(channel, place, (read) => senders[channel.kind](read, outgoing, place));
+  return sendBy(channel, place, (read, own) => senders[channel.kind](read, outgoing, own));
 }
 
 /** Sends any mail by a channel that sends mail. */
 export async function sendMailBy(channel: ChannelSettings, mail: MailContent, place: SendPlace): Promise<Sent> {
   const { sendMail } = await import('./mail.ts');
-  return await sendBy(channel, place, (read) => sendMail(read, mail, place));
+  return await sendBy(channel, place, (read, own) => sendMail(read, mail, own));
 }
 
 async function sendBy(
   channel: ChannelSettings,
-  place: SendPlace,
-  send: (read: ChannelSettings) => Promise<Sent>,
+  asked: SendPlace,
+  send: (read: ChannelSettings, place: SendPlace) => Promise<Sent>,
 ): Promise<Sent> {
+  const place = { ...asked, environment: ownEnvironment(asked) };
   const missing = missingVariables(channel, place.environment);
   // Another invocation may have them: cron's environment differs from a terminal's.
   if (missing.length > 0) return failed(describeMissing(missing));
   const read = readChannelValues(channel, place.environment);
-  return withoutSecrets(await send(read), read, place);
+  return withoutSecrets(await send(read, place), read, place);
 }
 
 /** Masks secrets in an answer that may repeat the request. The path of a URL may be as good as a password. */
@@ -129,7 +131,8 @@ export function readQueuedPing(body: string): QueuedPing {
 }
 
 /** Sends a sign of life, in the style of healthchecks.io. It never throws about the other side. */
-export async function sendPing(ping: Ping, place: SendPlace): Promise<Sent> {
+export async function sendPing(ping: Ping, asked: SendPlace): Promise<Sent> {
+  const place = { ...asked, environment: ownEnvironment(asked) };
   const name = variableReference.test(ping.url) ? ping.url.slice(1) : null;
   const base = name === null ? ping.url : (place.environment[name] ?? '').trim();
   if (name !== null && base === '') return failed(describeMissing([name]));

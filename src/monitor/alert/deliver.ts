@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { discover } from '../../discovery/discover.ts';
 import type { ChannelSettings } from '../../settings/channels.ts';
-import type { Runner } from '../../settings/settings.ts';
+import { ownEnvironment, type Runner } from '../../settings/settings.ts';
 import type { DeliveryRow } from '../../store/statements/monitor/alerts.ts';
 import type { Store } from '../../store/store.ts';
 import type { DeliveryKind } from '../../store/words.ts';
@@ -186,7 +186,9 @@ export function chooseMailChannels(
 ): readonly ChannelSettings[] {
   const channels = settings.alerts.channels.filter(({ kind }) => kind === 'mail');
   if (to === null) return channels;
-  const options: ChannelSettings['options'] = environment.SMTP_URL ? { smtp: '$SMTP_URL' } : {};
+  const options: ChannelSettings['options'] = ownEnvironment({ settings, environment }).SMTP_URL
+    ? { smtp: '$SMTP_URL' }
+    : {};
   return [channels[0] ?? { name: 'mail', kind: 'mail', target: '', options, severity: null, tags: [] }];
 }
 

@@ -34,9 +34,9 @@ export function failed(reason: string, isPermanent = false): Sent {
 export interface SendPlace {
   readonly root: string;
   readonly version: string;
-  /** The runner's own environment. */
+  /** The caller's environment; {@link ownEnvironment} adds the variables of the site's files. */
   readonly environment: NodeJS.ProcessEnv;
-  readonly settings: Pick<Settings, 'env' | 'secrets'>;
+  readonly settings: Pick<Settings, 'env' | 'secrets'> & Partial<Pick<Settings, 'given'>>;
   /** Aborted when the time is over, or the runner must stop. */
   readonly signal: AbortSignal;
 }

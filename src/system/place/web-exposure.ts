@@ -43,6 +43,16 @@ export function describeServedCopy(path: string): Fault | null {
   };
 }
 
+/** Explains that a file of variables is inside a web root, perhaps behind a link; null: it is not. */
+export function describeServedVariables(path: string): Fault | null {
+  const webRoot = findWebRoot(dirname(realPathOf(path)));
+  if (webRoot === null) return null;
+  return {
+    found: `${path} is inside ${webRoot}, ${SERVED} its passwords`,
+    cure: `move it beside that folder, ${orAllow}`,
+  };
+}
+
 /** Names that hosts give to the folder whose files the web server serves. */
 const WEB_ROOT_NAMES = new Set(['public_html', 'www', 'htdocs', 'httpdocs']);
 

@@ -5,7 +5,7 @@ import { findSecrets, type Masker, maskSecrets, type NotedSecret, noteSecret } f
 import { findReplaced } from '../../execution/start/start-failure.ts';
 import { GRACE_MS } from '../../execution/watch/watch.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
-import type { Runner } from '../../settings/settings.ts';
+import { givenTo, type Runner } from '../../settings/settings.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { readStartTicks } from '../../system/process/identity.ts';
 import type { Invocation, StopRequest } from '../invocation/invocation.ts';
@@ -77,6 +77,7 @@ export function requestOfEach({ runner, stop }: Invocation, script: Script, stat
     maxOutputBytes: script.options.maxOutputBytes ?? runner.settings.maxOutputBytes,
     variables: runner.settings.env,
     environment: runner.environment,
+    given: givenTo(runner.settings.given, script.tier),
     masker: maskerOf(runner, state),
     stop: stop.signal,
     kill: stop.kill,

@@ -30,8 +30,9 @@ export class QueueExecutor implements Executor<readonly HandlerRun[]> {
   }
 
   async next(): Promise<readonly HandlerRun[] | null> {
-    const { watch, wake, leave, runner } = this.#equipment;
+    const { watch, wake, leave, runner, work } = this.#equipment;
     for (;;) {
+      work.noticeDeploy();
       const seen = { version: watch.look(), rung: wake.next() };
       if (this.#waiting.length > 0) {
         this.#equipment.call.heartbeat?.mayStart();

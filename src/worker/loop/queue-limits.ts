@@ -15,10 +15,18 @@ interface Ruled {
   readonly readMemoryBytes: () => number | null;
 }
 
+/** Shortest time between two looks at the files of a deploy, in milliseconds: some jobs take less. */
+const NOTICE_MS = 10;
+
 export function createWorkLimits({ request, stop, files, startedAt, readMemoryBytes }: Ruled) {
   const { forMs, maxJobs, maxMemoryBytes } = request;
   let taken = 0;
   let asked = 0;
+  let noticedMs = 0;
+  const notice = (): void => {
+    const changed = files.findChanged();
+    if (changed !== null) stop.startNothing(`${changed} has changed`);
+  };
   const mostJobs = maxJobs ?? Number.POSITIVE_INFINITY;
   const leftMs = (): number => (forMs === null ? Number.POSITIVE_INFINITY : startedAt + forMs - performance.now());
   return {
@@ -38,10 +46,15 @@ export function createWorkLimits({ request, stop, files, startedAt, readMemoryBy
       taken += found;
       if (taken >= mostJobs) stop.startNothing(`it has run ${taken} ${taken === 1 ? 'job' : 'jobs'}`);
     },
+    /** Call it before each job: the job after a deploy runs with what is new. */
+    noticeDeploy: (): void => {
+      if (performance.now() - noticedMs < NOTICE_MS) return;
+      noticedMs = performance.now();
+      notice();
+    },
     /** Reads values that are too slow to read for each job. */
     look: (): void => {
-      const changed = files.findChanged();
-      if (changed !== null) stop.startNothing(`${changed} has changed`);
+      notice();
       if (maxMemoryBytes !== null && (readMemoryBytes() ?? 0) > maxMemoryBytes) {
         stop.startNothing('the worker and its children use more memory than allowed (--max-memory)');
       }

@@ -9,7 +9,7 @@ import { countCrashedPasses, decideDue, readLastPass, readSeen } from '../../sch
 import { defaultTimeoutMs, nextPeriodStart, slotOf } from '../../schedule/period.ts';
 import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
 import { ruleOf } from '../../schedule/script-times.ts';
-import type { Runner } from '../../settings/settings.ts';
+import { givenTo, type Runner } from '../../settings/settings.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store } from '../../store/store.ts';
@@ -223,7 +223,7 @@ function describeEnvironment({ runner }: Planning, script: Script, attempt: numb
   const times = { scheduledFor: runner.now(), latenessMs: 0, lastSuccess: null };
   const request = {
     ...{ ...times, key: '', attempt, previouslyCrashed: false },
-    ...{ root, script, environment: own, variables: settings.env },
+    ...{ root, script, environment: own, variables: settings.env, given: givenTo(settings.given, script.tier) },
   };
   const variables = buildEnvironment(request, runFilesOf(state, ''));
   const masker = maskSecrets(findSecrets(settings, own));

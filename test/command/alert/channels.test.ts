@@ -93,6 +93,27 @@ describe('runner alert test', () => {
     expect(await check(root, crontab.env, 'alerts')).toMatchObject([{ status: 'ok' }]);
   });
 
+  test('takes variables from .env, behind those of its caller, and hides them', async () => {
+    const [{ url, asked }, other] = await Promise.all([
+      serve((_, response) => void response.writeHead(500).end(url)),
+      serve(),
+    ]);
+    const root = makeTemporaryRoot({
+      ...settingsOf({ kind: 'webhook', url: '$HOOK' }),
+      '.env': { content: `HOOK=${url}/secret-path\n`, mode: 0o600 },
+    });
+    const place = { cwd: root, env: cronEnv(root) };
+
+    const { status, stdout } = await startCommand(['alert', 'test'], place).ended;
+
+    expect([status, asked.length]).toEqual([1, 1]);
+    expect(stdout).not.toContain('secret-path');
+    const env = { ...place.env, HOOK: other.url };
+    expect(await startCommand(['alert', 'test'], { cwd: root, env }).ended).toMatchObject({ status: 0 });
+    expect([asked.length, other.asked.length]).toEqual([1, 1]);
+    expect(await check(root, { ...makeFakeCrontab().env }, 'alerts')).toMatchObject([{ status: 'ok' }]);
+  });
+
   test('works where the address space is limited', async () => {
     const { url, asked } = await serve();
     const root = makeTemporaryRoot();
@@ -127,7 +148,7 @@ describe('runner doctor', () => {
     expect(await check(root, { ...crontab.env, HOOK: 'https://x.org' }, 'alerts')).toMatchObject([
       {
         status: 'problem',
-        found: 'webhook: the variable HOOK is not set in the crontab',
+        found: 'webhook: the variable HOOK is not set in .env or the crontab',
         cure: expect.stringContaining('HOOK=…'),
       },
     ]);

@@ -10,6 +10,7 @@ interface Cost {
   readonly statements: readonly string[];
   readonly writes: number;
   readonly files: readonly string[];
+  readonly looks: number;
 }
 
 const preload = new URL('./cost-of-call.cjs', import.meta.url).pathname;
@@ -30,11 +31,12 @@ test('a pass with one short script asks the log little, and loads few files', ()
   // The first pass makes the log, and runs the checks, which are not due again a moment later.
   const first = runPass({ 'a.sh': executable('#!/bin/sh\necho done\n') });
   runPassAgain(first.root);
-  const { statements, writes, files } = leastOf(() => measure(first));
+  const { statements, writes, files, looks } = leastOf(() => measure(first));
   expect(statements.filter((text) => text.startsWith('insert into runs'))).toHaveLength(1);
   expect(statements.length, statements.join('\n')).toBeLessThanOrEqual(33);
   expect(writes, statements.join('\n')).toBeLessThanOrEqual(2);
   expect(files.length, files.join('\n')).toBeLessThanOrEqual(21);
+  expect(looks, 'a look for .env').toBe(1);
 });
 
 test('a pass that finds nothing wrong asks the log four times more, and loads one file more, when its checks are due', () => {

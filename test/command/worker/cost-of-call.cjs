@@ -57,7 +57,17 @@ Module._load = function (request, ...rest) {
   return loaded;
 };
 
+/** How often the file system was asked for a file of variables. */
+let looks = 0;
+for (const ask of ['openSync', 'lstatSync', 'statSync', 'existsSync', 'readFileSync', 'accessSync']) {
+  const original = fs[ask];
+  fs[ask] = function (path, ...rest) {
+    if (/\/\.env$/.test(String(path))) looks += 1;
+    return original.call(this, path, ...rest);
+  };
+}
+
 process.on('exit', () => {
   const files = Object.keys(require.cache).filter((path) => path !== __filename);
-  fs.writeFileSync(process.env.COST_LOG, JSON.stringify({ statements, writes, files }));
+  fs.writeFileSync(process.env.COST_LOG, JSON.stringify({ statements, writes, files, looks }));
 });

@@ -350,7 +350,7 @@ function endIfThere(pid: number): void {
   }
 }
 
-test.each(['.runner/restart', 'runner.config.json', 'runner.config.mts', 'deployed'])(
+test.each(['.runner/restart', 'runner.config.json', 'runner.config.mts', '.env', 'deployed'])(
   'a worker that waits finishes when %s is touched',
   async (file) => {
     const root = makeSite();

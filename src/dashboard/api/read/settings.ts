@@ -42,6 +42,7 @@ const tierOptionsRecord = record(null, {
   ...optionsRecord.fields,
   concurrency: field.integer.optional,
   catchUp: field.words(['once', 'skip']).optional,
+  envFile: field.list(field.text).optional,
 });
 
 /** Replaces the URL of a ping by a flag: the URL alone is enough to report success to the service. */
@@ -84,6 +85,7 @@ const inForceRecord = record('SettingsInForce', {
     ...field.list(field.text).about('Names of the variables that scripts get; never their values'),
     toJson: namesOf,
   }),
+  envFile: field.list(field.text).orNull.about('Files of further variables; null: `.env`, if there is one'),
   umask: new Field({ ...field.text, toJson: (umask: number) => umask.toString(8).padStart(3, '0') }),
   retention: field.one(
     record(null, { succeededMs: field.number, failedMs: field.number, maxDatabaseBytes: field.number }),
