@@ -5,7 +5,7 @@ import { StoreUnavailable } from '../../store/failures.ts';
 import { openStore } from '../../store/open.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
-import { shellWord } from '../../system/base/values.ts';
+import { readIfThere, shellWord } from '../../system/base/values.ts';
 import { findUnshared } from '../../system/place/root.ts';
 import { createStateFolder, stateFolderOf } from '../../system/place/state-folder.ts';
 import { describeServedState, findWebRoot } from '../../system/place/web-exposure.ts';
@@ -39,6 +39,8 @@ export async function init(context: CommandContext, options: Given<'init'>): Pro
   if (hasNewSiteCheck(entries)) context.stdout.write(SITE_CHECK_STEPS);
   if (digest) context.stdout.write(DIGEST_STEPS);
   if (webRoot !== null) context.stderr.write(webRootWarning(root, webRoot));
+  if (!isIgnored(root))
+    context.stderr.write('Note: .gitignore does not name .env: a repository would get its passwords.\n');
   const unshared = isOnServer(context.env) ? null : findUnshared(root);
   if (unshared !== null) context.stderr.write(`Note: ${unshared.fault}. ${unshared.cure}\n`);
   context.stdout.write(NEXT_STEPS);
@@ -64,6 +66,11 @@ async function startLog({ env, stdout, stderr }: CommandContext, root: string): 
 
 function entryLine({ path, state }: RootEntry): string {
   return `  ${state.padEnd(13)}  ${path}\n`;
+}
+
+/** Whether a repository in the root leaves the passwords of the scripts out. */
+function isIgnored(root: string): boolean {
+  return /^(?:\*\*)?\/?\.env\*?$/m.test(readIfThere(join(root, '.gitignore')));
 }
 
 function hasNewSiteCheck(entries: readonly RootEntry[]): boolean {
@@ -136,6 +143,7 @@ export function startRoot(root: string, distFolder: string, isForced: boolean, w
       ...examples.flatMap((example) => makeTier(root, example)),
       ...(withDigest ? makeDigest(root, distFolder) : []),
       makeStateFolder(root),
+      writeNew(root, '.gitignore', '# Passwords of the scripts\n/.env\n'),
       ...(webRoot === null ? [] : ['jobs', '.runner'].map((folder) => denyWeb(root, folder))),
     ];
     return { entries, webRoot };

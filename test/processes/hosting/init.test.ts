@@ -38,6 +38,7 @@ test('a new root has three tiers and the queue with one example each, and a stat
       'jobs/queue',
       'jobs/queue/post-webhook.ts',
       '.runner',
+      '.gitignore',
     ].map((path) => ({ path, state: 'created' })),
   );
   const copy = readFileSync(join(root, 'jobs/15min/check-site.ts.disabled'), 'utf8');
