@@ -172,11 +172,6 @@ export async function lookIntoJobs(root: string): Promise<JobsContents> {
   }
 }
 
-/** @throws {UsageError} if the settings are wrong, or there is no `jobs/` */
-export async function discoverScripts(root: string): Promise<Discovery> {
-  return await discover(root, await loadSettings(root));
-}
-
 /** The names of jobs that have a handler in `jobs/queue/` here, sorted by bytes. */
 export function handlerNames({ handlers }: Pick<Discovery, 'handlers'>): readonly string[] {
   return [...new Set(handlers.map(shortNameOf))].toSorted(compareBytes);

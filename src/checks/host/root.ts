@@ -1,15 +1,15 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, statSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describeCures, describeNeverRun, findNeverRun } from '../../discovery/not-run.ts';
 import type { Script } from '../../discovery/script.ts';
-import { readScriptFile } from '../../discovery/script-file.ts';
 import { critical, type Found, note, ok, warning } from '../../monitor/finding.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
+import { isOfRunner } from '../../settings/env-files.ts';
 import { findSettingsFile } from '../../settings/load.ts';
-import { defaultSettings } from '../../settings/settings.ts';
+import { defaultSettings, type GivenVariables, nothingGiven } from '../../settings/settings.ts';
 import { isUnreleased, SCHEMA_VERSION } from '../../store/schema.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import { hasSpool, listUnreadableSpoolFiles } from '../../store/spool/files.ts';
@@ -17,6 +17,7 @@ import { APPLICATION_ID } from '../../store/sqlite/file.ts';
 import type { SchemaFlaw } from '../../store/sqlite/migrations.ts';
 import { type Fault, UsageError } from '../../system/base/errors.ts';
 import { countOf, formatBytes } from '../../system/base/format.ts';
+import { capitalized } from '../../system/base/text.ts';
 import { listNames, printableName, shellWord } from '../../system/base/values.ts';
 import { readHolderFile } from '../../system/lock/holder.ts';
 import { distrustedFallbacksOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
@@ -35,20 +36,37 @@ import {
   sqliteCommand,
 } from './probes.ts';
 import { type DoctorPlace, findingOfFault, type HostCheck, listOf, unknownWithoutLog } from './site.ts';
+import { findVariableFaults } from './variables.ts';
 
 export const checkConfig: HostCheck = {
   code: 'settings',
-  run: async ({ root, settings }) => {
-    const name = findSettingsFile(root);
+  run: async (place) => {
+    const name = findSettingsFile(place.root);
     try {
-      await settings();
-      return [ok(name === null ? 'none: the defaults' : `${name} is valid`)];
+      await place.settings();
+      const found = name === null ? 'none: the defaults' : `${name} is valid`;
+      return [ok(found), ...describeFiles(place.root, await place.given())];
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       return error.faults.map((fault) => describeWrong(fault, name ?? 'the settings'));
     }
   },
 };
+
+/** Number of variables and mode of each file; never a value. */
+function describeFiles(root: string, { files }: GivenVariables): readonly Found[] {
+  return files.flatMap(({ path, names }) => {
+    if (names === null) return [];
+    const name = relative(root, path).startsWith('..') ? path : relative(root, path);
+    const mode = (statSync(path).mode & 0o7777).toString(8).padStart(4, '0');
+    const ignored = names.filter(isOfRunner);
+    const cure = 'The runner reads such variables only from its caller: move them to the crontab, above its lines.';
+    return [
+      ok(`${name}: ${countOf(names.length - ignored.length, 'variable')}, mode ${mode}`),
+      ...(ignored.length === 0 ? [] : [warning(`${name} sets ${listOf(ignored)}, to no effect`, cure)]),
+    ];
+  });
+}
 
 function describeWrong(fault: Fault | string, name: string): Found {
   // A fault of a file that others could have changed says itself how to close it.
@@ -79,49 +97,18 @@ export const checkJobs: HostCheck = {
         ? []
         : [critical(`${countOf(refused.length, 'script')} refused: ${namesOf(refused)}`, SEE_LIST)]),
       ...(doubtful.length === 0 ? [] : [warning(`probably a mistake in ${namesOf(doubtful)}`, SEE_LIST)]),
-      ...(await findWithheld(place, scripts)),
+      ...(await findWithheld(place, all)),
       ...(neverRun.length === 0 ? [] : [warning(describeNeverRun(neverRun), describeCures(neverRun))]),
     ];
   },
 };
 
-/** Variables that cron or the runner sets or reads; a script that has such a name has it on purpose. */
-const OWN_VARIABLES =
-  /^(?:HOME|LOGNAME|USER|SHELL|PATH|(?:OLD)?PWD|SHLVL|_|LANG|LANGUAGE|LC_\w+|TZ|CRON_TZ|MAIL\w*|RUNNER_\w+)$/;
-
-/** Variables that the crontab sets and a script reads, and that it does not get: without a word it has none. */
-async function findWithheld({ crontab, settings }: DoctorPlace, scripts: readonly Script[]): Promise<readonly Found[]> {
-  const { calls } = await crontab();
-  const set = new Set(calls.flatMap(({ command }) => Object.keys(command?.env ?? {})));
-  const { env } = await settings().catch(() => defaultSettings);
-  const names = [...set].filter((name) => !OWN_VARIABLES.test(name) && !Object.hasOwn(env, name));
-  if (names.length === 0) return [];
-  return scripts.flatMap(({ name, path, options }) => {
-    const source = readHead(path);
-    return names
-      .filter((variable) => !options.env?.includes(variable) && reads(source, variable))
-      .map((variable) =>
-        warning(
-          `${name} reads ${variable}, which the crontab sets and scripts do not get`,
-          `Add the comment \`# @env ${variable}\` to the script, or set it as \`env\` in the settings.`,
-        ),
-      );
-  });
-}
-
-function readHead(path: string): string {
-  try {
-    const file = readScriptFile(path);
-    return typeof file === 'string' ? '' : file.head.toString('utf8');
-  } catch {
-    return '';
-  }
-}
-
-/** `$SHOP`, `env.SHOP`, `getenv('SHOP')` …; not where the script sets it itself. */
-function reads(source: string, variable: string): boolean {
-  const read = new RegExp(String.raw`(?:\$\{?|env\.|(?:env|environ|ENV|getenv|get)[[(]["'])${variable}\b`);
-  return read.test(source) && !new RegExp(String.raw`^\s*(?:export\s+)?${variable}=`, 'm').test(source);
+/** Variables that scripts read, and do not get. */
+async function findWithheld(place: DoctorPlace, scripts: readonly Script[]): Promise<readonly Found[]> {
+  const settings = await place.settings().catch(() => defaultSettings);
+  const given = await place.given().catch(() => nothingGiven);
+  const faults = await findVariableFaults(scripts, { ...settings, given }, place.crontab);
+  return faults.map(({ script, found, cure }) => warning(`${script.name} ${found}`, `${capitalized(cure)}.`));
 }
 
 function findMisnamed(root: string, tiers: readonly string[]): Found[] {

@@ -1,6 +1,8 @@
-import { discoverScripts } from '../../discovery/discover.ts';
+import { relative } from 'node:path';
+import { findVariableFaults } from '../../checks/host/variables.ts';
+import { discover } from '../../discovery/discover.ts';
 import { findDisabled } from '../../discovery/not-run.ts';
-import { type Discovery, hasOwnTimes } from '../../discovery/script.ts';
+import { type Discovery, hasOwnTimes, type Script } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { readDifferences } from '../../monitor/machines.ts';
 import { discoveryToJson, formatJson } from '../../report/json.ts';
@@ -13,6 +15,9 @@ import { renderStatus } from '../../report/terminal/status.ts';
 import { withFarPasses } from '../../report/text/next-time.ts';
 import { whyRecord } from '../../report/why/explain.ts';
 import { readWhy } from '../../report/why/why.ts';
+import { loadSettings, readGiven } from '../../settings/load.ts';
+import { nothingGiven, type Settings } from '../../settings/settings.ts';
+import { sentenceOf, UsageError } from '../../system/base/errors.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { noteSpooled, print, rootOf, withLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
@@ -54,10 +59,41 @@ async function readTimes({ tiers }: Discovery, site: Site): Promise<readonly Nex
   return await readNextTimes(site, tiers);
 }
 
+/** What is in `jobs/`, with warnings of variables that scripts read and do not get. */
+async function readJobs({ env }: CommandContext, root: string): Promise<Discovery> {
+  const settings = await loadSettings(root, env);
+  const found = await discover(root, settings);
+  const files = await tryGiven(root, settings);
+  const readCalls = async () => (await import('../../checks/host/crontab-calls.ts')).readCrontabCalls(root, env);
+  const scripts = [...found.tiers.flatMap((tier) => tier.scripts), ...found.handlers];
+  const faults = await findVariableFaults(scripts, { ...settings, given: files.given }, readCalls);
+  const warn = (script: Script): Script => {
+    const own = faults.filter((fault) => fault.script === script);
+    if (own.length === 0) return script;
+    const file = relative(root, script.path);
+    return { ...script, warnings: [...script.warnings, ...own.map((fault) => `${file}: it ${sentenceOf(fault)}`)] };
+  };
+  return {
+    ...found,
+    tiers: found.tiers.map((tier) => ({ ...tier, scripts: tier.scripts.map(warn) })),
+    handlers: found.handlers.map(warn),
+    warnings: [...found.warnings, ...files.problems],
+  };
+}
+
+async function tryGiven(root: string, settings: Settings) {
+  try {
+    return { given: await readGiven(root, settings), problems: [] };
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return { given: nothingGiven, problems: error.message.split('\n') };
+  }
+}
+
 /** `runner list`: what is in `jobs/`. */
 export async function list(context: CommandContext, options: Given<'list'>): Promise<void> {
   const root = rootOf(context, options.root);
-  const found = await discoverScripts(root);
+  const found = await readJobs(context, root);
   const { pauses, differences, times } = await withLogIfAny(context, options.root, async (site) => ({
     pauses: await site.pauses(),
     differences: site.store === null ? [] : await readDifferences(site.store, site.nowMs),

@@ -5,11 +5,12 @@ import type { ProbeError } from '../../child/contract.ts';
 import { warnOfByteOrderMark, warnOfWindowsEnds } from '../../discovery/build-script.ts';
 import { fileName } from '../../discovery/jobs-folder.ts';
 import { isShell } from '../../discovery/script-file.ts';
-import { errorCode } from '../../system/base/errors.ts';
+import { describeUnset, findUnset } from '../../discovery/variables.ts';
+import { errorCode, sentenceOf } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { findElsewhere, findProgram } from '../../system/process/programs.ts';
-import { findMissingInterpreter, type RunRequest, searchPathOf } from '../start/process.ts';
+import { chosenVariables, findMissingInterpreter, type RunRequest, searchPathOf } from '../start/process.ts';
 import type { Sign } from './signs.ts';
 import type { EndFacts } from './wording.ts';
 
@@ -17,7 +18,7 @@ import type { EndFacts } from './wording.ts';
 type Failed = Pick<EndFacts, 'request' | 'result' | 'output' | 'exit'>;
 
 /** A script whose interpreter, programs or modules are looked for. */
-type Seeker = Pick<RunRequest, 'script' | 'root' | 'environment' | 'variables'>;
+type Seeker = Pick<RunRequest, 'script' | 'root' | 'environment' | 'variables' | 'given'>;
 
 /** The likely cause and its cure, from what the script has printed or thrown; null: unknown. */
 export function describeCure(run: Failed, signs: readonly Sign[]): string | null {
@@ -28,8 +29,18 @@ export function describeCure(run: Failed, signs: readonly Sign[]): string | null
     output.text.includes('JavaScript heap out of memory') ? HEAP : null,
     hasAsked(run) ? NO_KEYBOARD : null,
     result?.error ? describeModule({ ...request, error: result.error, output: output.text }) : null,
+    ...describeVariables(request),
   ].filter((each) => each !== null);
   return cures.length === 0 ? null : cures.join('; ');
+}
+
+/** Variables that may have been missing. */
+function describeVariables(request: Seeker): readonly string[] {
+  const { script, environment } = request;
+  const given = new Set(Object.keys(chosenVariables(request)));
+  const held = new Set(Object.keys(environment));
+  const faults = describeUnset(findUnset(script, { given, held }), 'the caller');
+  return faults.map((fault) => `it ${sentenceOf(fault)}`);
 }
 
 const HEAP =

@@ -13,7 +13,10 @@ import type { Sign } from './signs.ts';
 
 /** All known facts about a run that has ended. */
 export interface EndFacts extends Omit<Watched, 'droppedBytes'> {
-  readonly request: Pick<RunRequest, 'script' | 'timeoutMs' | 'graceMs' | 'root' | 'environment' | 'variables'>;
+  readonly request: Pick<
+    RunRequest,
+    'script' | 'timeoutMs' | 'graceMs' | 'root' | 'environment' | 'variables' | 'given'
+  >;
   /** Null: its process lives on. */
   readonly exit: Exit | null;
   readonly durationMs: number;

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { callCommand, commandPath } from '../../support/command.ts';
-import { makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
+import { makeFakeCrontab, makeTemporaryRoot, writeFiles } from '../../support/root.ts';
 import { writeLog } from '../../support/written-log.ts';
 import { type CheckedStatus, check, look, makeCalledRoot, usual } from './doctor-place.ts';
 
@@ -47,15 +47,27 @@ test('a variable of the crontab that a script reads, and does not get, is named 
     'jobs/hourly/asks.sh': '# @env SHOP\necho "$SHOP"\n',
     'jobs/hourly/sets.sh': 'SHOP=/srv\necho "$SHOP"\n',
     'jobs/hourly/node.mjs': "console.log(process.env.SHOP, 'SHOPS');\n",
-    'jobs/hourly/other.sh': 'echo "$SHOPS" SHOP $HOME\n',
+    'jobs/hourly/other.sh': 'echo SHOP $HOME\n',
+    'jobs/hourly/unset.sh': '# @env TOKEN\necho "$TOKEN $SHOPS"\n',
+    'jobs/queue/handler.py': 'import os\nprint(os.environ["SHOP"])\n',
   });
   crontab.write(`SHOP=/srv/shop\n${crontab.read()}`);
-  const warnings = ['node', 'reads'].map((name) => ({
+  const withheld = (name: string) => ({
     status: 'warning',
-    found: `hourly/${name} reads SHOP, which the crontab sets and scripts do not get`,
-    cure: expect.stringContaining('@env SHOP'),
-  }));
-  expect(await check(root, env, 'jobs', 'warning')).toEqual(warnings);
+    found: `${name} reads SHOP, which the crontab sets and scripts do not get`,
+    cure: 'Add the comment `# @env SHOP` to the script, or write the value into .env.',
+  });
+  const unset = (names: string, values: string) => ({
+    status: 'warning',
+    found: `hourly/unset reads ${names}, which nothing sets`,
+    cure: `Write the ${values} into .env.`,
+  });
+  expect(await check(root, env, 'jobs', 'warning')).toEqual([
+    ...[withheld('hourly/node'), withheld('hourly/reads'), unset('TOKEN, SHOPS', 'values')],
+    withheld('queue/handler'),
+  ]);
+  writeFiles(root, { '.env': { content: 'SHOP=/srv\nTOKEN=x\n', mode: 0o600 } });
+  expect(await check(root, env, 'jobs', 'warning')).toEqual([unset('SHOPS', 'value')]);
 });
 
 test('without any line the tiers that nothing calls are named', async () => {

@@ -342,3 +342,22 @@ test('the process is told as soon as there is one', async () => {
   }).then(({ output }) => expect(output.text).toBe(`${pid}\n`));
   expect(existsSync(`/proc/${pid}`)).toBe(false);
 });
+
+test('a failed run names the variables that it read and did not get, with the cure', () => {
+  const { run } = runPass(
+    {
+      'a.sh': 'curl_to "$SHOP_URL" "${SHOP_TOKEN:?}"\n',
+      'b.sh': '# @env SHOP_TOKEN\necho "$SHOP_TOKEN $SHOP_URL"; exit 3\n',
+      'c.sh': 'echo "$SHOP_URL"\n',
+      'd.mjs': 'if (!process.env.SHOP_TOKEN) throw new Error("no token");\n',
+    },
+    { env: { SHOP_TOKEN: 'tok-4711-0815' }, files: { '.env': { content: 'OTHER=1\n', mode: 0o600 } } },
+  );
+  const withheld = 'it reads SHOP_TOKEN, which the caller sets and scripts do not get';
+  const cure = 'add the comment `# @env SHOP_TOKEN` to the script, or write the value into .env';
+  const unset = 'it reads SHOP_URL, which nothing sets; write the value into .env';
+  expect(run('a').reason).toContain(`${withheld}; ${cure}; ${unset}`);
+  expect(run('b').reason).toBe(`exit code 3: ${unset}`);
+  expect(run('c')).toMatchObject({ outcome: 'succeeded', reason: null, warning: null });
+  expect(run('d').reason).toBe(`exit code 1: Error: no token; ${withheld}; ${cure}`);
+});
