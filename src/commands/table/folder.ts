@@ -194,8 +194,8 @@ Examples:
   runner backup ~/backups                a copy named activity-<date>.db in this folder, which must be there
   runner backup --force ~/activity.db    replaces yesterday's copy
 
-The copy contains the log at one moment, also while passes write to it. It is checked before it gets
-its name. Only you can read it. Only another copy is ever replaced.
+The copy contains the log at one moment, also while passes write to it, and nothing else: not jobs/,
+the settings or .env. It is checked before it gets its name. Only you can read it. Only another copy is ever replaced.
 
 Exit codes: 0 the copy was made, 1 no copy was made, 2 usage error.`,
     load: async () => (await import('../site/backup.ts')).backup,
