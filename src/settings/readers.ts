@@ -234,6 +234,14 @@ export const readUrl: Reader<string, string> = (found) => {
   return url.username + url.password === '' ? { value: text } : { expected: describeSecret('a URL without password') };
 };
 
+/** A public address under which others stand: without a slash at its end. Its messages go to many, so it has no login. */
+export const readPublicAddress: Reader<string, string> = (found) => {
+  const url = typeof found === 'string' && /^https?:\/\//i.test(found) ? URL.parse(found) : null;
+  const isPlain = url !== null && url.username + url.password + url.search + url.hash === '';
+  if (isPlain) return { value: url.href.replace(/\/+$/, '') };
+  return { expected: 'an address such as https://example.org/runner, without a password, ? or #' };
+};
+
 /** The expectation to name if a secret was written into a file. */
 export function describeSecret(otherwise?: string): string {
   const name = 'the name of a variable that holds it, such as $NAME';

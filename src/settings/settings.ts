@@ -67,6 +67,7 @@ const defaults = {
   secrets: [],
   alerts: { channels: [], after: 1, remindMs: DAY_MS, quiet: null, perHour: 10 },
   report: { html: null, withOutput: false, protect: true },
+  web: { url: null },
 };
 
 /** The settings of `runner.config.*`, with all defaults filled in. */

@@ -8,6 +8,7 @@ import {
   readFileList,
   readPath,
   readPositiveNumber,
+  readPublicAddress,
   readQuiet,
   readSiteZone,
   readText,
@@ -153,6 +154,12 @@ const reportTable = {
   protect: { read: readBoolean },
 } as const satisfies SettingsTable;
 
+/** The dashboard, where `runner web` serves it. */
+const webTable = {
+  /** Its public address, to which mails and alerts link: `https://example.org/runner`. Default: they have no links. */
+  url: { read: readPublicAddress, isSecret: true },
+} as const satisfies SettingsTable;
+
 /** All settings of `runner.config.*`. */
 export const settingsTable = {
   /** The site's name in the dashboard: `shop.example`. Default: the root's folder and the machine. */
@@ -195,4 +202,5 @@ export const settingsTable = {
   secrets: { read: readWords(variableName, 'names of environment variables such as SHOP_LOGIN') },
   alerts: { group: alertsTable },
   report: { group: reportTable },
+  web: { group: webTable },
 } as const satisfies SettingsTable;

@@ -74,6 +74,7 @@ export const incident: IncidentDetail = {
   usual: 'succeeds in 41 s, 27 of the last 30 times',
   changed: null,
   command: 'npx folder-runner show 41',
+  page: null,
 };
 
 export function messageOf(...incidents: readonly Partial<IncidentDetail>[]): AlertMessage {

@@ -7,6 +7,7 @@ import type { ChannelSettings } from '../../settings/channels.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { pageAt } from '../../system/base/values.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { machineName } from '../../system/process/identity.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
@@ -74,7 +75,7 @@ async function testChannel(runner: Runner, channel: ChannelSettings): Promise<Te
   return { channel: channel.name, ok: sent.ok, durationMs, answer: sent.ok ? sent.answer : sent.reason };
 }
 
-function testOf({ root, now }: Runner): AlertMessage {
+function testOf({ root, now, settings }: Runner): AlertMessage {
   const incident = {
     id: 0,
     subject: 'runner',
@@ -91,6 +92,7 @@ function testOf({ root, now }: Runner): AlertMessage {
     usual: null,
     changed: null,
     command: 'runner alert test',
+    page: pageAt(settings.web.url, 'incidents'),
   };
   return { version: 1, event: 'opened', incidents: [incident], host: machineName(), root };
 }

@@ -13,7 +13,7 @@ import { describeEnding, isOfRuns, type Outcome, SUSPECT } from '../../store/wor
 import { now } from '../../system/base/clock.ts';
 import { countOf, formatDuration } from '../../system/base/format.ts';
 import { printable, printableLine, printableOutput } from '../../system/base/text.ts';
-import { commandIn, listNames } from '../../system/base/values.ts';
+import { commandIn, listNames, pageAt } from '../../system/base/values.ts';
 import { createFallbackStateFolder, fallbackStateFoldersOf, trustedFallbacksOf } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -52,9 +52,7 @@ async function describeAll(runner: Runner, call: CallFailures): Promise<string[]
   const { failures, failed } = call;
   if (failures === 0) return [];
   const removed = await findRemovedRuns(runner, failed);
-  const blocks = failed.map((run) =>
-    describeFailure(viewOf(run, removed.has(run), isAwaiting(run, call)), runner.root),
-  );
+  const blocks = failed.map((run) => describeFailure(viewOf(run, removed.has(run), isAwaiting(run, call)), runner));
   const rest =
     failures > failed.length ? [`${failures - failed.length} more: ${commandIn(runner.root, 'report')}`] : [];
   return [headOf(runner, call), ...blocks, ...rest];
@@ -72,13 +70,13 @@ async function describeNews(runner: Runner, call: CallFailures): Promise<string[
   const opened = incidents.filter(isOfRun);
   const later = incidents.filter((each) => !isOfRun(each));
   const first = [
-    ...unlogged.map((run) => describeFailure(viewOf(run, false, isAwaiting(run, call)), runner.root)),
-    ...opened.slice(0, MOST_TOLD).map(({ incident }) => describeIncident(incident, clock, runner.root)),
+    ...unlogged.map((run) => describeFailure(viewOf(run, false, isAwaiting(run, call)), runner)),
+    ...opened.slice(0, MOST_TOLD).map(({ incident }) => describeIncident(incident, clock, runner)),
     ...(opened.length > MOST_TOLD ? [`${opened.length - MOST_TOLD} more: ${commandIn(runner.root, 'incidents')}`] : []),
   ];
   const blocks = [
     ...first,
-    ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock, runner.root)),
+    ...later.map((each) => (isFinding(each.incident) ? describeFinding : describeLater)(each, clock, runner)),
   ];
   blocks.push(...call.unsent.map(describeUnsent));
   if (blocks.length === 0) return [];
@@ -180,7 +178,7 @@ function viewOf({ script, jobId, runId, end, nextTryAt }: RunFinished, isRemoved
 
 const LAST_LINES = 20;
 
-function describeFailure(run: FailureView, root: string): string {
+function describeFailure(run: FailureView, runner: Runner): string {
   const { script, jobId, outcome, tries, isRemoved } = run;
   const reason = printable(run.reason).replaceAll('\n', '\n  ');
   const lines = printableOutput(run.output).trimEnd().split('\n').slice(-LAST_LINES);
@@ -190,7 +188,7 @@ function describeFailure(run: FailureView, root: string): string {
     `${printableLine(script)}${jobId === null ? '' : ` (job ${jobId})`} ${describeHow(run, reason)}`,
     ...output.map((line) => `  | ${line}`),
     ...tries,
-    ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run, root)),
+    ...(isRemoved ? ['  no more is kept of it: queue.archive'] : whereToLook(run, runner)),
   ].join('\n');
 }
 
@@ -202,7 +200,7 @@ function describeHow({ outcome, durationMs }: FailureView, reason: string): stri
   return `${outcome} after ${formatDuration(durationMs)}: ${reason}`;
 }
 
-function describeIncident(incident: IncidentDetail, clock: Clock, root: string): string {
+function describeIncident(incident: IncidentDetail, clock: Clock, runner: Runner): string {
   const { subject, lastRun, occurrences, openedAt, error, output, changed } = incident;
   const how = incident.code === SUSPECT ? 'succeeded with a warning' : 'failed';
   const times = `  ${how} ${countOf(occurrences, 'time')} since ${clock.short(openedAt)}`;
@@ -217,12 +215,12 @@ function describeIncident(incident: IncidentDetail, clock: Clock, root: string):
       },
       isRemoved: lastRun === null && subject.startsWith('queue/'),
     },
-    root,
+    runner,
   );
 }
 
-function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
-  const { id, subject, code, occurrences, openedAt, error, command } = incident;
+function describeLater({ news, incident }: PrintedIncident, clock: Clock, { root }: Runner): string {
+  const { id, subject, code, occurrences, openedAt, error, command, page } = incident;
   const ending = describeEnding(incident);
   const [what, still, again] =
     code === SUSPECT
@@ -235,6 +233,7 @@ function describeLater({ news, incident }: PrintedIncident, clock: Clock, root: 
   return [
     `${name} ${still}, ${since}: ${printable(error ?? '').replaceAll('\n', '\n  ')}`,
     `  full output: ${command}`,
+    ...linesOfPage(page),
     `  to stop these reminders: ${commandIn(root, `acknowledge ${id}`)}`,
   ].join('\n');
 }
@@ -245,8 +244,8 @@ function isFinding({ code }: IncidentDetail): boolean {
 }
 
 /** The message of a check usually names its subject; its command is the cure. */
-function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root: string): string {
-  const { id, subject, code, openedAt, error, command } = incident;
+function describeFinding({ news, incident }: PrintedIncident, clock: Clock, { root }: Runner): string {
+  const { id, subject, code, openedAt, error, command, page } = incident;
   const ending = describeEnding(incident);
   if (news === 'recovered') {
     return `${code}: over${afterHowLong(incident)} (${printableLine(subject)}${ending === null ? '' : `, ${ending}`})`;
@@ -255,14 +254,20 @@ function describeFinding({ news, incident }: PrintedIncident, clock: Clock, root
   return [
     `${code}${since}: ${printableLine(error ?? subject)}`,
     `  ${printableLine(command)}`,
+    ...linesOfPage(page),
     ...(news === 'reminder' ? [`  to stop these reminders: ${commandIn(root, `acknowledge ${id}`)}`] : []),
   ].join('\n');
 }
 
 /** Commands that show the run and its job; none for a run that is not in the log yet. */
-function whereToLook({ runId, jobId }: Pick<FailureView, 'runId' | 'jobId'>, root: string): string[] {
+function whereToLook({ runId, jobId }: Pick<FailureView, 'runId' | 'jobId'>, { root, settings }: Runner): string[] {
   const run = runId === null ? [] : [`  full output: ${commandIn(root, `show ${runId}`)}`];
-  return jobId === null ? run : [...run, `  its job: ${commandIn(root, `job ${jobId}`)}`];
+  const job = jobId === null ? [] : [`  its job: ${commandIn(root, `job ${jobId}`)}`];
+  return [...run, ...linesOfPage(runId === null ? null : pageAt(settings.web.url, 'runs', runId)), ...job];
+}
+
+function linesOfPage(page: string | null): string[] {
+  return page === null ? [] : [`  page: ${printableLine(page)}`];
 }
 
 /** Finds the runs that were removed with their jobs, as the settings ask for. */

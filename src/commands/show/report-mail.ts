@@ -33,7 +33,7 @@ export async function mailReport(context: CommandContext, request: MailRequest):
   const channels = chooseMailChannels(runner, request.to);
   if (channels.length === 0) throw new UsageError(NO_CHANNEL);
   await withWritableLog(context, request.root, async (store, site) => {
-    const mail = await composeReport(site, request);
+    const mail = await composeReport(site, request, runner.settings.web.url);
     for (const channel of channels) {
       const sent = await sendReport(channel, mail, runner, AbortSignal.timeout(LONGEST_MS));
       const to = printableLine(request.to ?? channel.target);
@@ -60,10 +60,10 @@ const NO_CHANNEL =
   "(`alerts: { channels: [{ kind: 'mail', to: 'me@example.org' }] }`) or to the crontab " +
   '(RUNNER_ALERTS=mail:me@example.org).';
 
-async function composeReport(site: Site, { to, window }: MailRequest): Promise<ReportMail> {
+async function composeReport(site: Site, { to, window }: MailRequest, web: string | null): Promise<ReportMail> {
   const { root, nowMs: now } = site;
   const digest = await readDigest(site, window);
-  const place = { host: machineName(), root, clock: createClock(now) };
+  const place = { host: machineName(), root, clock: createClock(now), web };
   return {
     to,
     ...writeDigest(digest, place),

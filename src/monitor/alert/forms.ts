@@ -110,7 +110,13 @@ function writeSlack({ target: url }: ChannelSettings, message: AlertMessage): We
   const wording = putIntoWords(message);
   const escapeText = (text: string): string =>
     text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-  const style = { escapeText, bold: (text: string) => `*${text}*`, code: fence, mono: tick };
+  const style = {
+    escapeText,
+    bold: (text: string) => `*${text}*`,
+    code: fence,
+    mono: tick,
+    link: (address: string) => `<${escapeText(address)}>`,
+  };
   const text = writeMarked(wording, style, 3_000);
   // Previews of links in a script's output would only be noise.
   return { url, body: { text, unfurl_links: false, unfurl_media: false } };
@@ -120,7 +126,13 @@ function writeSlack({ target: url }: ChannelSettings, message: AlertMessage): We
 function writeDiscord({ target: url }: ChannelSettings, message: AlertMessage): WebhookRequest {
   const wording = putIntoWords(message);
   const escapeText = (text: string): string => text.replace(/[\\*_~`|>#[\]()-]/g, (character) => `\\${character}`);
-  const style = { escapeText, bold: (text: string) => `**${text}**`, code: fence, mono: tick };
+  const style = {
+    escapeText,
+    bold: (text: string) => `**${text}**`,
+    code: fence,
+    mono: tick,
+    link: (address: string) => `<${address}>`,
+  };
   const embed = {
     title: keepStart(wording.subject, 256),
     description: writeMarked(wording, style, 4_096),
@@ -142,6 +154,7 @@ function writeTeams({ target: url }: ChannelSettings, message: AlertMessage): We
       facts: part.facts.map(([title, text]) => ({ title, value: escapeCard(keepStart(text, 400)) })),
     },
     { type: 'TextBlock', text: escapeCard(part.command), fontType: 'Monospace', wrap: true },
+    ...(part.page === null ? [] : [openingButton(part.page)]),
     ...(part.output === null ? [] : [monospace(keepEnd(part.output, 1_500))]),
   ]);
   const more = wording.parts.length > 5 ? `and ${wording.parts.length - 5} more` : null;
@@ -171,6 +184,10 @@ function escapeCard(text: string): string {
   return text.replace(/[\\*_[\]()#>-]/g, (character) => `\\${character}`);
 }
 
+function openingButton(url: string): object {
+  return { type: 'ActionSet', actions: [{ type: 'Action.OpenUrl', title: 'Open in the dashboard', url }] };
+}
+
 function monospace(text: string): object {
   // A line feed alone does not end a line in a card.
   return { type: 'TextBlock', text: escapeCard(text).replaceAll('\n', '\n\n'), fontType: 'Monospace', wrap: true };
@@ -180,6 +197,7 @@ function monospace(text: string): object {
 function writeNtfy(channel: ChannelSettings, message: AlertMessage): WebhookRequest {
   const wording = putIntoWords(message);
   const { origin, pathname } = new URL(channel.target);
+  const page = wording.parts[0]?.page;
   const folders = pathname.split('/').filter(Boolean);
   const topic = decodeURIComponent(folders.pop() ?? '');
   const body = {
@@ -188,6 +206,7 @@ function writeNtfy(channel: ChannelSettings, message: AlertMessage): WebhookRequ
     message: fitBytes(writePlain(wording, 3_000), 4_000),
     priority: wording.isRecovery ? 3 : wording.isCritical ? 5 : 4,
     tags: [wording.isRecovery ? 'white_check_mark' : wording.isCritical ? 'rotating_light' : 'warning'],
+    ...(page && { click: page }),
   };
   return { url: [origin, ...folders, ''].join('/'), body, headers: bearer(channel) };
 }
@@ -200,6 +219,7 @@ function writeTelegram({ target, options }: ChannelSettings, message: AlertMessa
     bold: (text: string) => `<b>${text}</b>`,
     code: (text: string) => `<pre>${escapeHtml(text)}</pre>`,
     mono: (text: string) => `<code>${escapeHtml(text)}</code>`,
+    link: escapeHtml,
   };
   const { token, chat } = options;
   const body = {
@@ -216,6 +236,7 @@ function writeTelegram({ target, options }: ChannelSettings, message: AlertMessa
 /** pushover.net/api: a title of 250 characters, a message of 1,024. */
 function writePushover({ target, options }: ChannelSettings, message: AlertMessage, createdAt: number): WebhookRequest {
   const wording = putIntoWords(message);
+  const page = wording.parts[0]?.page;
   const body = {
     token: options.token,
     user: options.user,
@@ -223,6 +244,7 @@ function writePushover({ target, options }: ChannelSettings, message: AlertMessa
     message: keepStart(writePlain(wording, 1_024), 1_024),
     priority: wording.isCritical ? 1 : 0,
     timestamp: Math.floor(createdAt / 1000),
+    ...(page && { url: page, url_title: 'Open in the dashboard' }),
   };
   return { url: target || 'https://api.pushover.net/1/messages.json', body };
 }
@@ -235,6 +257,8 @@ interface Style {
   /** Takes text that is not escaped. */
   readonly code: (text: string) => string;
   readonly mono: (text: string) => string;
+  /** Takes an address. */
+  readonly link: (address: string) => string;
 }
 
 /** A fence in the text would end the block. */
@@ -268,10 +292,11 @@ function joinMarked(wording: Wording, count: number, style: Style, longestOutput
   return [...texts, ...rest.map(style.escapeText)].join('\n\n');
 }
 
-function markPart({ title, facts, output, command }: Part, style: Style, longestOutput: number): string {
+function markPart({ title, facts, output, command, page }: Part, style: Style, longestOutput: number): string {
   const lines = facts.map(([name, text]) => `${name}: ${style.escapeText(keepStart(text, 300))}`);
   const shown = output !== null && longestOutput > 0 ? [style.code(keepEnd(output, longestOutput))] : [];
-  return [style.bold(style.escapeText(title)), ...lines, ...shown, style.mono(command)].join('\n');
+  const link = page === null ? [] : [style.link(page)];
+  return [style.bold(style.escapeText(title)), ...lines, ...shown, style.mono(command), ...link].join('\n');
 }
 
 function fitBytes(text: string, most: number): string {

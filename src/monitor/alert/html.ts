@@ -19,6 +19,7 @@ code,pre{font:14px/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
 pre{padding:8px;white-space:pre-wrap;background:#f0f2f4}
 .bad{color:#b3261e}
 .warning{color:#8a5300}
+a{color:inherit}
 .good{color:#1a7f37}
 @media (max-width:600px){
 .rows tr,.rows th,.rows .look{display:block;white-space:normal;padding:0}
@@ -48,6 +49,11 @@ export function mailPage(title: string, body: string): string {
 
 export function mailHeading(level: 1 | 2, text: string, tone?: MailTone): string {
   return `<h${level}${tone === undefined ? '' : ` class="${tone}"`}>${escapeHtml(text)}</h${level}>`;
+}
+
+/** @param text what is shown. Default: the address */
+export function mailLink(address: string, text = address): string {
+  return `<a href="${escapeHtml(address)}">${escapeHtml(text)}</a>`;
 }
 
 /** A command to copy. */

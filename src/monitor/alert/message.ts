@@ -13,8 +13,8 @@ import {
 } from '../../store/words.ts';
 import { formatDuration } from '../../system/base/format.ts';
 import { escapeHtml, keepEnd, keepStart, printable, printableLine, printableOutput } from '../../system/base/text.ts';
-import { commandIn, isInstant, shellWord } from '../../system/base/values.ts';
-import { mailCommand, mailHeading, mailPage } from './html.ts';
+import { commandIn, isInstant, pageAt, shellWord } from '../../system/base/values.ts';
+import { mailCommand, mailHeading, mailLink, mailPage } from './html.ts';
 
 /** An incident as a message reports it. Unknown values are null. */
 export interface IncidentDetail {
@@ -42,6 +42,8 @@ export interface IncidentDetail {
   readonly changed: string | null;
   /** The command that shows more, or fixes it. */
   readonly command: string;
+  /** The page of the dashboard that shows more; null: the setting `web.url` is absent. */
+  readonly page: string | null;
 }
 
 interface LastRun {
@@ -86,7 +88,7 @@ const kindsOfDetail: readonly (readonly [kind: string, names: readonly (keyof In
   ['number', ['id', 'openedAt', 'occurrences']],
   ['string', ['subject', 'severity', 'code', 'command']],
   ['number or null', ['recoveredAt']],
-  ['string or null', ['ending', 'hint', 'error', 'output', 'usual', 'changed']],
+  ['string or null', ['ending', 'hint', 'error', 'output', 'usual', 'changed', 'page']],
   ['object or null', ['lastRun']],
 ];
 
@@ -100,11 +102,18 @@ function isDetail(value: unknown): boolean {
   );
 }
 
+/** The site that a message is about. */
+interface Place {
+  readonly root: string;
+  /** The address of its dashboard; null: not known. */
+  readonly web: string | null;
+}
+
 /** Reads all that a message says of an incident. */
 export async function describeIncident(
   session: StoreSession,
   incident: IncidentRow,
-  root: string,
+  { root, web }: Place,
 ): Promise<IncidentDetail> {
   const { id, subject, severity, code, occurrences, message, ending, hint } = incident;
   const run = await incidentsOf(session.statements).lastRun(incident);
@@ -117,6 +126,7 @@ export async function describeIncident(
     usual: code === FAILING ? await readUsual(session, subject) : null,
     changed: run === null ? null : await readChange(session, run.id),
     command: commandOf(incident, run, root),
+    page: pageOf(incident, run, web),
   };
 }
 
@@ -168,6 +178,11 @@ function commandOf(incident: IncidentRow, run: IncidentRun | null, root: string)
   return hint ?? commandIn(root, 'check');
 }
 
+function pageOf({ subject, code, ending }: IncidentRow, run: IncidentRun | null, web: string | null): string | null {
+  if (run !== null) return pageAt(web, 'runs', run.id);
+  return isOfRuns(code) && ending === null ? pageAt(web, 'scripts', subject) : pageAt(web, 'incidents');
+}
+
 /** A message as texts, from which each channel makes its own form. All of them are safe to show. */
 export interface Wording {
   /** One line. A mailbox that sorts by subject shows the messages of one incident together. */
@@ -191,6 +206,8 @@ export interface Part {
   readonly facts: readonly (readonly [name: string, text: string])[];
   readonly output: string | null;
   readonly command: string;
+  /** The address of a page; null: none is known. */
+  readonly page: string | null;
 }
 
 /** Most incidents with a part, and most of the others that are named. */
@@ -271,6 +288,8 @@ function partOf(incident: IncidentDetail, isReminder: boolean): Part {
     output:
       incident.output === null ? null : keepEnd(printableOutput(incident.output).trimEnd(), LONGEST_OUTPUT) || null,
     command: printableLine(incident.command),
+    // Other programs write to the log, too.
+    page: /^https?:\/\/[^\s<>"'`|\\]+$/.test(incident.page ?? '') ? incident.page : null,
   };
 }
 
@@ -313,16 +332,18 @@ function joinPlain({ headline, parts, more, origin }: Wording, withOutput: boole
     );
     const output =
       withOutput && part.output !== null ? ['', ...part.output.split('\n').map((line) => `  | ${line}`)] : [];
-    return [part.title, ...facts, `  look      ${part.command}`, ...output].join('\n');
+    const page = part.page === null ? [] : [`  page      ${part.page}`];
+    return [part.title, ...facts, `  look      ${part.command}`, ...page, ...output].join('\n');
   });
   return `${[...(headline === null ? [] : [headline]), ...texts, ...(more === null ? [] : [more]), origin].join('\n\n')}\n`;
 }
 
 /** Writes a page for mail programs. */
 export function writeHtml({ subject, headline, isRecovery, parts, more, origin }: Wording): string {
-  const texts = parts.map(({ title, isOver, facts, output, command }) => {
+  const texts = parts.map(({ title, isOver, facts, output, command, page }) => {
     const rows = facts.map(([name, text]) => `<tr><th scope="row">${name}</th><td>${escapeHtml(text)}</td></tr>`);
-    const look = `<tr><th scope="row">look</th><td>${mailCommand(command)}</td></tr>`;
+    const link = page === null ? '' : `<tr><th scope="row">page</th><td>${mailLink(page)}</td></tr>`;
+    const look = `<tr><th scope="row">look</th><td>${mailCommand(command)}</td></tr>${link}`;
     const heading = mailHeading(headline === null ? 1 : 2, title, isOver ? 'good' : 'bad');
     const printed = output === null ? '' : `<pre>${escapeHtml(output)}</pre>`;
     return `${heading}<table class="facts">${rows.join('')}${look}</table>${printed}`;

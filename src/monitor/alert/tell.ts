@@ -96,7 +96,8 @@ async function tellDue(context: Context): Promise<readonly PrintedIncident[]> {
     const changed = { ...incident, ...set };
     await incidents.change([{ id: incident.id, set: { ...set, due_at: nextLook(changed, judging) } }]);
     if (channelNews === null && printNews === null) continue;
-    const detail = await describeIncident(session, changed, runner.root);
+    const place = { root: runner.root, web: runner.settings.web.url };
+    const detail = await describeIncident(session, changed, place);
     if (channelNews !== null) tellable.push({ news: channelNews, detail, channels });
     if (printNews !== null) printed.push({ news: printNews, incident: detail });
   }

@@ -1,4 +1,4 @@
-import { type MailTone, mailCommand, mailHeading, mailPage } from '../../monitor/alert/html.ts';
+import { type MailTone, mailCommand, mailHeading, mailLink, mailPage } from '../../monitor/alert/html.ts';
 import { isOfRuns } from '../../store/words.ts';
 import {
   countOf,
@@ -9,7 +9,7 @@ import {
   formatRate,
 } from '../../system/base/format.ts';
 import { escapeHtml, keepStart, printableLine } from '../../system/base/text.ts';
-import { commandIn, shellWord } from '../../system/base/values.ts';
+import { commandIn, pageAt, shellWord } from '../../system/base/values.ts';
 import type { Digest } from '../model/digest.ts';
 import type { ScriptOverview, TierOverview } from '../model/overview.ts';
 import type { Clock } from './clock.ts';
@@ -38,12 +38,18 @@ interface Row {
   readonly tone?: MailTone;
   /** The words of the command that shows more of it. */
   readonly command?: string;
+  /** The page of the dashboard that does. */
+  readonly page?: PageOf;
 }
+
+type PageOf = readonly [page: 'runs' | 'scripts' | 'incidents', item?: string | number];
 
 interface Place {
   readonly host: string;
   readonly root: string;
   readonly clock: Clock;
+  /** The address of the dashboard; null: not known. */
+  readonly web: string | null;
 }
 
 const LONGEST_CELL = 200;
@@ -70,10 +76,10 @@ export function writeDigest(digest: Digest, place: Place): DigestText {
   const subject = `[runner ${printableLine(host)}] ${subjectOf(digest)}`;
   const heading = mailHeading(1, verdict, tones[digest.verdict.level]);
   const lines = head.slice(1).map((line) => `<p class="quiet">${escapeHtml(line)}</p>`);
-  const body = [heading, ...lines, ...sections.map((section) => htmlSection(section, root))].join('');
+  const body = [heading, ...lines, ...sections.map((section) => htmlSection(section, place))].join('');
   return {
     subject,
-    text: `${[head.join('\n'), ...sections.map((section) => plainSection(section, root)), origin].join('\n\n')}\n`,
+    text: `${[head.join('\n'), ...sections.map((section) => plainSection(section, place)), origin].join('\n\n')}\n`,
     html: mailPage(subject, `${body}<p class="quiet">${escapeHtml(origin)}</p>`),
   };
 }
@@ -118,6 +124,7 @@ const troubles =
       ],
       tone: grade === 'critical' || grade === 'failing' ? 'bad' : 'warning',
       command: commandFor({ subject, code, run }),
+      page: run !== null ? ['runs', run] : isOfRuns(code) ? ['scripts', subject] : ['incidents'],
     })),
     command: null,
   });
@@ -141,6 +148,7 @@ function failures({ failing }: Digest): Section {
       ],
       tone: isLast ? 'bad' : 'warning',
       command: isLast ? `show ${lastRun.id}` : `report ${shellWord(script)} --outcome failed`,
+      page: isLast ? ['runs', lastRun.id] : ['scripts', script],
     };
   });
   const columns = ['script', 'failures', 'last error'];
@@ -173,6 +181,7 @@ const risen =
     rows: found.map((script) => ({
       cells: [script.script, describeRises(script, clock.short).join('; ')],
       command: `report ${shellWord(script.script)}`,
+      page: ['scripts', script.script],
     })),
     command: null,
   });
@@ -231,28 +240,45 @@ function moreOf({ rows }: Section): string | null {
 
 const commandOf = (words: string, root: string): string => printableLine(commandIn(root, words));
 
-function plainSection(section: Section, root: string): string {
+function addressOf({ page }: Row, { web }: Place): string | null {
+  return page === undefined ? null : pageAt(web, ...page);
+}
+
+function plainSection(section: Section, place: Place): string {
+  const { root } = place;
   const { title, empty, command } = section;
   const shown = section.rows.slice(0, MOST_ROWS).map((row) => ({ ...row, cells: row.cells.map(cellOf) }));
   const widths = section.columns.map((_, index) =>
     Math.min(WIDEST, Math.max(0, ...shown.map(({ cells }) => cells[index]?.length ?? 0))),
   );
-  const lines = shown.flatMap((row) => [
-    `  ${row.cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd(),
-    ...(row.command === undefined ? [] : [`    look: ${commandOf(row.command, root)}`]),
-  ]);
+  const lines = shown.flatMap((row) => {
+    const page = addressOf(row, place);
+    return [
+      `  ${row.cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ')}`.trimEnd(),
+      ...(row.command === undefined ? [] : [`    look: ${commandOf(row.command, root)}`]),
+      ...(page === null ? [] : [`    page: ${page}`]),
+    ];
+  });
   const look = command === null ? null : `look: ${commandOf(command, root)}`;
   const rest = [moreOf(section), shown.length === 0 ? empty : look];
   return [title, ...lines, ...rest.flatMap((text) => (text === null ? [] : `  ${text}`))].join('\n');
 }
 
-function htmlSection(section: Section, root: string): string {
+function htmlSection(section: Section, place: Place): string {
+  const { root } = place;
   const { title, empty, command, columns } = section;
   if (section.rows.length === 0) return `${mailHeading(2, title)}<p class="quiet">${escapeHtml(empty ?? '')}</p>`;
   const shown = section.rows.slice(0, MOST_ROWS);
-  const rows = shown.map(({ cells: [name = '', ...cells], tone = null, command: own }) => {
+  const rows = shown.map((row) => {
+    const {
+      cells: [first = '', ...cells],
+      tone = null,
+      command: own,
+    } = row;
+    const page = addressOf(row, place);
+    const name = page === null ? escapeHtml(cellOf(first)) : mailLink(page, cellOf(first));
     const look = own === undefined ? [] : [`<td class="look">${mailCommand(commandOf(own, root))}</td>`];
-    const head = `<th scope="row"${tone === null ? '' : ` class="${tone}"`}>${escapeHtml(cellOf(name))}</th>`;
+    const head = `<th scope="row"${tone === null ? '' : ` class="${tone}"`}>${name}</th>`;
     return `<tr>${[head, ...cells.map((cell) => `<td>${escapeHtml(cellOf(cell))}</td>`), ...look].join('')}</tr>`;
   });
   const headings = [...columns, ...(shown.some((row) => row.command !== undefined) ? ['look'] : [])];

@@ -44,6 +44,16 @@ export function commandIn(root: string, words: string): string {
   return `cd ${shellWord(root)} && npx folder-runner ${words}`;
 }
 
+/** The address of a page of the dashboard: `https://example.org/runner/#/runs/20`. Null: nobody knows where that is. */
+export function pageAt(
+  dashboard: string | null,
+  page: 'runs' | 'scripts' | 'incidents',
+  item?: string | number,
+): string | null {
+  const name = item === undefined ? '' : `/${String(item).split('/').map(encodeURIComponent).join('/')}`;
+  return dashboard === null ? null : `${dashboard}/#/${page}${name}`;
+}
+
 /** The order of run-parts (C collation): by the bytes of UTF-8. JavaScript's own order differs beyond U+FFFF. */
 export function compareBytes(one: string, other: string): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));

@@ -217,6 +217,22 @@ test('a failure is told by the channel of RUNNER_ALERTS, and the next pass runs 
   expect(queryLog(root, 'select * from deliveries')).toEqual([]);
 });
 
+test('with web.url, alerts and the mail of cron link to the page of the run, otherwise they name commands alone', async () => {
+  const { url, asked } = await serve();
+  const environment = (root: string) => ({ ...cronEnv(root), RUNNER_ALERTS: `webhook:${url}/` });
+  const settings = JSON.stringify({ web: { url: 'https://example.org/runner/' } });
+  const root = makeTemporaryRoot({ ...fails, 'runner.config.json': settings });
+  const { stderr } = await startCommand(['hourly'], { cwd: root, env: environment(root) }).ended;
+  const [run] = readRuns(root).runs;
+  const page = `https://example.org/runner/#/runs/${run?.id}`;
+  expect(JSON.parse(asked[0]?.body ?? '')).toMatchObject({ incidents: [{ page }] });
+  expect(stderr).toMatch(new RegExp(`full output: .+ show ${run?.id}\\n  page: ${page}\\n`));
+  const plain = makeTemporaryRoot(fails);
+  const told = await startCommand(['hourly'], { cwd: plain, env: environment(plain) }).ended;
+  expect(JSON.parse(asked[1]?.body ?? '')).toMatchObject({ incidents: [{ page: null }] });
+  expect(told.stderr).not.toContain('page:');
+});
+
 test('a server that is gone fails no pass, and its address is nowhere in the log', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': executable('#!/bin/sh\nexit 3\n') });
   const env = { ...cronEnv(root), RUNNER_ALERTS: 'webhook:http://127.0.0.1:1/geheimer-pfad' };

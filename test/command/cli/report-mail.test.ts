@@ -100,6 +100,22 @@ test('a report has the worst first, with a command for each, and can be read on 
   expect(Math.min(...sizes)).toBeGreaterThanOrEqual(14);
 });
 
+test('with web.url, a report links to the pages of the dashboard beside its commands', async () => {
+  const server = await startMailServer();
+  const web = { url: 'https://example.org/runner' };
+  const root = makeTemporaryRoot({ ...scripts, 'runner.config.json': JSON.stringify({ web }) });
+  await writeWeek(root);
+  const env = { RUNNER_ALERTS: 'mail:ops@example.org', SMTP_URL: server.url, TZ: 'UTC' };
+  expect(await callCommand(['report', '--mail'], { cwd: root, env })).toMatchObject({ status: 0, stderr: '' });
+  const plain = readPart(server.mails[0] as never, 'text/plain');
+  expect(plain).toMatch(
+    /look: .* why hourly\/backup\n {4}page: https:\/\/example\.org\/runner\/#\/scripts\/hourly\/backup\n/,
+  );
+  expect(plain).toMatch(/look: .* show (\d+)\n {4}page: https:\/\/example\.org\/runner\/#\/runs\/\1\n/);
+  const html = readPart(server.mails[0] as never, 'text/html');
+  expect(html).toContain('<a href="https://example.org/runner/#/scripts/hourly/import">hourly/import</a>');
+});
+
 test('--to sends it by the local sendmail where no channel is set up', async () => {
   const root = makeTemporaryRoot(scripts);
   await writeWeek(root);

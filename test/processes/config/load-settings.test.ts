@@ -82,6 +82,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       umask: '027',
       retention: { succeeded: '30d', failed: '999d', maxDatabaseSize: '1gb' },
       maxOutput: '64kb',
+      web: { url: 'https://Example.org/runner/' },
     } satisfies Record<string, unknown> as SettingsInput;`;
   expect(await load({ 'runner.config.ts': source })).toMatchObject({
     stderr: '',
@@ -105,6 +106,7 @@ test('every setting is read, with durations in milliseconds and sizes in bytes',
       umask: 0o027,
       retention: { succeededMs: 2_592_000_000, failedMs: 86_313_600_000, maxDatabaseBytes: 1_073_741_824 },
       maxOutputBytes: 65_536,
+      web: { url: 'https://example.org/runner' },
     },
   });
 });
@@ -247,6 +249,21 @@ test('what stands in env is never shown: cron would mail it', async () => {
     expect(name).toBe('UsageError');
     expect(message).not.toContain('4711');
   }
+});
+
+test.each([
+  ['https://me:secret4711@example.org/'],
+  ['example.org'],
+  ['javascript:alert(1)'],
+  ['ftp://example.org/'],
+  ['https://example.org/?key=secret4711'],
+  ['https://example.org/#/runs'],
+  ['https://'],
+])('the address %s of a dashboard is refused, and not shown', async (url) => {
+  const { name, message } = await load({ 'runner.config.json': JSON.stringify({ web: { url } }) });
+  expect(name).toBe('UsageError');
+  expect(message).toMatch(/web\.url must be an address such as https:\/\/example\.org\/runner, without a password/);
+  expect(message).not.toContain('secret4711');
 });
 
 test('settings made by code are reported without a line', async () => {

@@ -231,6 +231,18 @@ describe('hostile content', () => {
     for (const hostile of ['\u001b', '=1B', '\u202e', '=E2=80=AE']) expect(text).not.toContain(hostile);
   });
 
+  test('a page that is no address is no link', async () => {
+    const { received, host } = await serveMail();
+    const pages = ['https://example.org/runner/#/runs/41', 'https://a"onclick=alert(1)', 'javascript:alert(1)'];
+    const message = messageOf(...pages.map((page, id) => ({ id, page })));
+    await send({ smtp: '$SMTP_URL' }, { SMTP_URL: `smtp://${host}` }, { message });
+    const { text = '' } = received[0] ?? {};
+    const whole = text.replaceAll('=\r\n', '').replaceAll('=3D', '=');
+    expect(whole).toContain('  page      https://example.org/runner/#/runs/41');
+    expect([...whole.matchAll(/href="([^"]*)"/g)].map(([, href]) => href)).toEqual([pages[0]]);
+    expect(whole).not.toMatch(/javascript:|onclick/);
+  });
+
   test('however much there is, a mail stays readable', async () => {
     const { received, host } = await serveMail();
     const many = Array.from({ length: 500 }, (_, id) => ({

@@ -153,6 +153,15 @@ async function post(preset: string, input: Readonly<Record<string, unknown>>, me
   return { body: JSON.parse(body), path, headers };
 }
 
+const linked = {
+  slack: { input: {}, link: '<https://example.org/runner/#/scripts/a_b/c>' },
+  discord: { input: {}, link: '<https://example.org/runner/#/scripts/a_b/c>' },
+  teams: { input: {}, link: '"url":"https://example.org/runner/#/scripts/a_b/c"' },
+  ntfy: { input: { url: '/topic' }, link: '"click":"https://example.org/runner/#/scripts/a_b/c"' },
+  telegram: { input: { token: '$TOKEN', chat: '1' }, link: '\\nhttps://example.org/runner/#/scripts/a_b/c' },
+  pushover: { input: { token: '$TOKEN', user: 'u' }, link: '"url":"https://example.org/runner/#/scripts/a_b/c"' },
+};
+
 describe('each service gets its own form', () => {
   test('slack: one text in mrkdwn, escaped as it asks for', async () => {
     const { body } = await post('slack', {}, hostile);
@@ -207,6 +216,13 @@ describe('each service gets its own form', () => {
 
     expect(body).toMatchObject({ token: 'bot-token-1', user: 'u1', priority: 1, timestamp: AT / 1000 });
     expect(body.message.length).toBeLessThanOrEqual(1_024);
+  });
+
+  test.each(Object.entries(linked))('%s: the page of the dashboard is a link', async (preset, { input, link }) => {
+    const { body } = await post(preset, input, messageOf({ page: 'https://example.org/runner/#/scripts/a_b/c' }));
+    expect(JSON.stringify(body)).toContain(link);
+    const { body: hostile } = await post(preset, input, messageOf({ page: 'javascript:alert(1)' }));
+    expect(JSON.stringify(hostile)).not.toContain('javascript:');
   });
 
   test.each(['slack', 'discord', 'teams', 'ntfy', 'telegram', 'pushover'])('%s: a storm fits', async (preset) => {

@@ -117,6 +117,7 @@ const inForceRecord = record('SettingsInForce', {
     }),
   ),
   checks: field.map(known),
+  web: field.one(record(null, { url: field.text.orNull })),
   report: field.one(record(null, { html: field.text.orNull, withOutput: field.flag, protect: field.flag })),
 });
 

@@ -120,6 +120,7 @@ const titles: Readonly<Record<string, string>> = {
   alerts: 'Alerts',
   checks: 'Health checks',
   report: 'Report',
+  web: 'Dashboard',
 };
 
 function isGroup(value: unknown): value is Readonly<Record<string, unknown>> {
