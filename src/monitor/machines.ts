@@ -2,11 +2,11 @@ import {
   type CopiesOf,
   type HostBoot,
   type HostCopy,
+  isCopyFor,
   type Machine,
   machinesOf,
 } from '../store/statements/registers.ts';
 import type { Store } from '../store/store.ts';
-import { matchAny } from '../system/base/glob.ts';
 import { bootOf, machineName } from '../system/process/identity.ts';
 
 /** A machine is away if it was not seen for this long: it has no duties, and its incidents are not reported. */
@@ -68,8 +68,7 @@ export function compareCopies(copies: readonly HostCopy[]): string[] {
 }
 
 function compareScript(name: string, copies: readonly HostCopy[], callers: readonly string[]): string[] {
-  const isFor = (host: string): boolean =>
-    copies.every(({ hostPattern }) => hostPattern === null || matchAny(hostPattern.split(' '), host));
+  const isFor = (host: string): boolean => copies.every((copy) => isCopyFor(copy, host));
   const missing = callers.filter((host) => isFor(host) && !copies.some((copy) => copy.host === host));
   const known = copies.filter(({ host, contentHash }) => isFor(host) && contentHash !== null);
   const [usual, ...others] = [...Map.groupBy(known, ({ contentHash }) => contentHash).values()].toSorted(

@@ -6,7 +6,7 @@ import { QUEUE_TIER, readJobsFolder } from '../discovery/jobs-folder.ts';
 import { findDisabled } from '../discovery/not-run.ts';
 import { describeHosts, type Script } from '../discovery/script.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { HostCopy } from '../store/statements/registers.ts';
+import { isCopyFor } from '../store/statements/registers.ts';
 import type { Store } from '../store/store.ts';
 import { errorCode, UsageError } from '../system/base/errors.ts';
 import { matchAny } from '../system/base/glob.ts';
@@ -139,11 +139,7 @@ async function readOtherMachines(store: Pick<Store, 'fleet' | 'statements'>, now
   return {
     hasTier: (tier) => copies.some((copy) => copy.tier === tier),
     runs: (name, script) =>
-      copies.some((copy) => copy.name === name && isForItsHost(copy)) ||
+      copies.some((copy) => copy.name === name && isCopyFor(copy, copy.host)) ||
       hosts.some((host) => matchAny(script?.options.host ?? [], host)),
   };
-}
-
-function isForItsHost({ host, hostPattern }: HostCopy): boolean {
-  return hostPattern === null || matchAny(hostPattern.split(' '), host);
 }

@@ -1,9 +1,8 @@
 import type { Link, LinkedScript, LinkKind, Script } from '../discovery/script.ts';
-import { machinesOf } from '../store/statements/registers.ts';
+import { isCopyFor, machinesOf } from '../store/statements/registers.ts';
 import type { ScriptJobRow } from '../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../store/store.ts';
 import type { JobState } from '../store/words.ts';
-import { matchAny } from '../system/base/glob.ts';
 import { machineName } from '../system/process/identity.ts';
 import { hostOf } from './add/scripts.ts';
 
@@ -136,9 +135,7 @@ async function readPlaces({ fleet, statements }: Store, rows: readonly LinkedRow
   if (ofMachines.length === 0) return () => true;
   if (fleet === null) return ({ host }: LinkedRow) => host === null || host === machineName();
   const copies = await machinesOf(statements).copies({ names: ofMachines.map(({ name }) => name) });
-  const places = new Set(
-    copies.filter(({ host, hostPattern }) => hostPattern === null || matchAny(hostPattern.split(' '), host)).map(keyOf),
-  );
+  const places = new Set(copies.filter((copy) => isCopyFor(copy, copy.host)).map(keyOf));
   return (row: LinkedRow) => row.host === null || places.has(keyOf(row));
 }
 

@@ -1,3 +1,4 @@
+import { matchAny } from '../../system/base/glob.ts';
 import { putRows } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import type { TokenPermission } from '../words.ts';
@@ -30,6 +31,11 @@ export interface ScriptCopy {
 export interface HostCopy extends ScriptCopy {
   readonly host: string;
   readonly tier: string;
+}
+
+/** Whether a copy of a script is for that machine. */
+export function isCopyFor({ hostPattern }: Pick<ScriptCopy, 'hostPattern'>, host: string): boolean {
+  return hostPattern === null || matchAny(hostPattern.split(' '), host);
 }
 
 /** A filter for copies. Default: all known copies. */
