@@ -1,4 +1,5 @@
 import type { ExpiredClaim } from '../../store/statements/job-rows.ts';
+import { processOf } from '../../store/statements/workers.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { isInstant } from '../../system/base/values.ts';
 import { checkLiveness } from '../../system/process/identity.ts';
@@ -72,11 +73,9 @@ async function mayBeLate(session: StoreSession, { job, workerId }: ExpiredClaim)
   const run = await session.runs.running(job.id);
   const [worker] = workerId === null ? [] : await session.workers.byId([workerId]);
   if (worker === undefined || run?.pid == null) return false;
-  const { host, boot_id: bootId } = worker;
+  const ofWorker = processOf(worker);
   const { pid, startTicks } = run;
-  const ofWorker = { host, bootId, pid: worker.pid, startTicks: worker.pid_start_ticks };
-  const isDead = checkLiveness(ofWorker) === 'dead';
-  return isDead && checkLiveness({ host, bootId, pid, startTicks }) === 'alive';
+  return checkLiveness(ofWorker) === 'dead' && checkLiveness({ ...ofWorker, pid, startTicks }) === 'alive';
 }
 
 function describeExpiry(expiresAt: number | null): string {

@@ -6,11 +6,11 @@ import { type ListPageOptions, listJobs } from '../../queue/read/list.ts';
 import { type JobHead, MOST_LISTED_BYTES } from '../../store/shared/job-columns.ts';
 import type { ClaimOfWorker } from '../../store/statements/claims.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
+import { isGone } from '../../store/statements/workers.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { jobStates, missedPolicies } from '../../store/words.ts';
 import { parseExactly } from '../../system/base/exact-json.ts';
 import { field, quoting, record, shown, type Values } from '../../system/base/record.ts';
-import { checkLiveness } from '../../system/process/identity.ts';
 import { findHold } from '../text/words.ts';
 import { type JobActivity, jobActivityRecord, selectActivity } from './activity.ts';
 import { readTimesOfJob, type UpcomingJob, upcomingJobRecord } from './next/upcoming-jobs.ts';
@@ -167,19 +167,13 @@ export async function findLostClaims(store: StoreSession, nowMs: number): Promis
   const claims = await store.claims.ofWorkers();
   // A job that others have moved on is lost to nobody.
   const isHeld = ({ tier, state }: JobHead): boolean => tier === null && (state === 'claimed' || state === 'running');
-  const dead = claims.filter(({ job, worker }) => isHeld(job) && isDead(worker));
+  const dead = claims.filter(({ job, worker }) => isHeld(job) && isGone(worker));
   const expired = await store.claims.expired(nowMs, 0);
   return new Map([
     ...expired.map(({ job }) => [job.id, 'its claim has expired'] as const),
     ...dead.map((claim) => [claim.job.id, describeDead(claim)] as const),
   ]);
 }
-
-function isDead({ state, host, boot_id: bootId, pid, pid_start_ticks: startTicks }: Process) {
-  return state !== 'running' || checkLiveness({ host, bootId, pid, startTicks }) === 'dead';
-}
-
-type Process = ClaimOfWorker['worker'];
 
 function describeDead({ worker: { pid, host } }: ClaimOfWorker): string {
   return `its worker (pid ${pid} on ${host}) died`;

@@ -1,4 +1,5 @@
 import { inPages } from '../../system/base/values.ts';
+import { checkLiveness, type ProcessIdentity } from '../../system/process/identity.ts';
 import type { WorkerRow } from '../schema.ts';
 import { type Dialect, marks, matching } from '../shared/sql/dialect.ts';
 import { lock, RowTaken, type Statements } from '../shared/sql/statements.ts';
@@ -54,6 +55,16 @@ export interface PassFilter {
   /** Only those of this machine. */
   readonly host?: string | undefined;
   readonly states?: readonly WorkerRow['state'][] | undefined;
+}
+
+/** The process of a worker. */
+export function processOf({ host, boot_id: bootId, pid, pid_start_ticks: startTicks }: WorkerRow): ProcessIdentity {
+  return { host, bootId, pid, startTicks };
+}
+
+/** Whether a worker has ended, or its process is gone, as far as this machine can see. */
+export function isGone(worker: WorkerRow): boolean {
+  return worker.state !== 'running' || checkLiveness(processOf(worker)) === 'dead';
 }
 
 const columns = `workers.id, kind, tier, state, host_id, pid, pid_start_ticks, triggered_by, actor,

@@ -1,9 +1,8 @@
 import { QueueError } from '../../queue/errors.ts';
 import type { NumberedRun } from '../../store/statements/runs.ts';
+import { isGone } from '../../store/statements/workers.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import { NoSuchName } from '../../system/base/errors.ts';
-import { checkLiveness } from '../../system/process/identity.ts';
-import { holderOf } from './tier-lock.ts';
 
 /** Which run is to end. */
 interface MeantRun {
@@ -70,6 +69,5 @@ function describeForeign({ id, jobId, script }: NumberedRun): string {
 
 async function hasLostWorker({ workers }: Store, id: number): Promise<boolean> {
   const [worker] = await workers.byId([id]);
-  if (worker === undefined) return false;
-  return worker.state !== 'running' || checkLiveness(holderOf(worker)) === 'dead';
+  return worker !== undefined && isGone(worker);
 }

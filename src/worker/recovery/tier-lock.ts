@@ -1,7 +1,7 @@
 import type { Runner } from '../../settings/settings.ts';
 import type { WorkerRow } from '../../store/schema.ts';
 import { hasSpool } from '../../store/spool/files.ts';
-import type { NewWorker, SeenFrom } from '../../store/statements/workers.ts';
+import { type NewWorker, processOf, type SeenFrom } from '../../store/statements/workers.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import type { SkipCode } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
@@ -144,14 +144,8 @@ export async function skipTier(store: Store, request: WorkerRequest, code: SkipC
 }
 
 /** A worker's process as the holder of its tier. */
-export function holderOf(worker: WorkerRow): LockHolder {
-  return {
-    host: worker.host,
-    bootId: worker.boot_id,
-    pid: worker.pid,
-    startTicks: worker.pid_start_ticks,
-    since: worker.started_at,
-  };
+function holderOf(worker: WorkerRow): LockHolder {
+  return { ...processOf(worker), since: worker.started_at };
 }
 
 /** Adds a dead worker, unless it is one of those that left the lock file; its own lock file may be gone already. */

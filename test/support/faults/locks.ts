@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WorkerRow } from '../../../src/store/schema.ts';
+import { processOf } from '../../../src/store/statements/workers.ts';
 import type { LockHolder } from '../../../src/system/lock/holder.ts';
 import { takeLockFile } from '../../../src/system/lock/lock-file.ts';
 import { stateFolderOf } from '../../../src/system/place/state-folder.ts';
 import { checkLiveness, identifyProcess, readStatFields } from '../../../src/system/process/identity.ts';
-import { holderOf, takeTier, takeTierSlot, type WorkerRequest } from '../../../src/worker/recovery/tier-lock.ts';
+import { takeTier, takeTierSlot, type WorkerRequest } from '../../../src/worker/recovery/tier-lock.ts';
 import { nodeCache, type Started, startProcess } from '../command.ts';
 import { engine } from '../engines/engines.ts';
 import { until } from '../until.ts';
@@ -109,7 +110,7 @@ export async function createRacer(root: string, guard: Guard, onCompromised: (re
   }
 
   async function takeSlot(tier: string): Promise<Won | null> {
-    const check = (worker: WorkerRow) => checkLiveness(holderOf(worker));
+    const check = (worker: WorkerRow) => checkLiveness(processOf(worker));
     const slot = await takeTierSlot(store, requestFor(tier), [], check, nothing);
     if (!slot.held) return null;
     return { takenOverFrom: slot.takenOverFrom, release: () => finish(slot.workerId) };

@@ -13,12 +13,12 @@ import { runRecord } from '../../../report/model/runs/run.ts';
 import { selectRunOfProcess, selectStopped } from '../../../report/model/runs/runs.ts';
 import { findRun } from '../../../report/names.ts';
 import { loadSettings } from '../../../settings/load.ts';
+import { isGone } from '../../../store/statements/workers.ts';
 import type { Store } from '../../../store/store.ts';
 import { printableLine } from '../../../system/base/text.ts';
-import { checkLiveness, machineName } from '../../../system/process/identity.ts';
+import { machineName } from '../../../system/process/identity.ts';
 import { reconcile } from '../../../worker/recovery/reconcile.ts';
 import { stopRun } from '../../../worker/recovery/stop-run.ts';
-import { holderOf } from '../../../worker/recovery/tier-lock.ts';
 import type { LiveSite } from '../../site.ts';
 import { answer, idSchema } from '../fields.ts';
 import { type Api, type ApiEnv, defineRoute, jsonResponse } from '../route.ts';
@@ -169,7 +169,7 @@ async function refuseWhileBusy(site: LiveSite, tier: string): Promise<void> {
     const here = store === null || store.fleet === null ? undefined : machineName();
     return (await store?.workers.running(tier, here)) ?? [];
   });
-  const busy = workers.find((worker) => checkLiveness(holderOf(worker)) !== 'dead');
+  const busy = workers.find((worker) => !isGone(worker));
   if (busy === undefined) return;
   const since = new Date(busy.started_at).toISOString();
   throw new HTTPException(409, {
