@@ -29,6 +29,11 @@ export const place = signal<Place>(readPlace(location.hash));
 /** How often the viewer went somewhere else: only then the focus moves. */
 export const moves = signal(0);
 
+/** Whether the address chooses a part of what its page shows. */
+export function isFiltered(): boolean {
+  return Object.values(place.value.query).some(Boolean);
+}
+
 addEventListener('hashchange', () => {
   const next = readPlace(location.hash);
   const { path, item } = place.peek();

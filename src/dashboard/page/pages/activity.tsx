@@ -6,7 +6,7 @@ import { Empty, Page } from '../components/page.tsx';
 import { JobLink, Name, RunLink, ScriptLink, Words } from '../components/text.tsx';
 import { formatShort, serverNow, Time } from '../components/time.tsx';
 import { isStatic, useList } from '../data.ts';
-import { hrefOf, place, setQuery } from '../router.ts';
+import { hrefOf, isFiltered, place, setQuery } from '../router.ts';
 
 /** Events of all jobs and workers, the newest first, with who caused them. */
 export function ActivityPage() {
@@ -33,7 +33,7 @@ export function ActivityPage() {
       </div>
       <Listed
         list={list}
-        none={<Empty title="Nothing of that kind is in the log." />}
+        none={<Empty title={isFiltered() ? 'Nothing of that kind is in the log.' : 'Nothing has happened yet.'} />}
         shown={(count) => countOf(count, 'entry', 'entries')}
       >
         {(items) => <Happenings items={items} />}

@@ -8,6 +8,7 @@ import { Time, Until } from '../components/time.tsx';
 import { useList, useQuery } from '../data.ts';
 import { IncidentButtons, UnmuteButton } from '../manage/incident.tsx';
 import { may } from '../manage/session.ts';
+import { hrefOf } from '../router.ts';
 import { Subject } from './overview/troubles.tsx';
 
 type Incident = components['schemas']['Incident'];
@@ -18,18 +19,25 @@ export function Incidents() {
   const open = useList('/api/incidents', { state: 'open', limit: 100 });
   const over = useList('/api/incidents', { state: 'over', limit: 20 });
   const mutes = useQuery('/api/mutes', {});
-  const well = (
-    <Notice tone="good" title="Nothing is wrong.">
-      <p>Incidents stand here from the first failure until all is well again.</p>
-    </Notice>
-  );
+  const status = useQuery('/api/status', {});
+  // They quote the error of the last run, of which an incident knows the exit code alone.
+  const messages = new Map(status.data?.troubles.map(({ incident, message }) => [incident, message]));
   return (
     <Page title="Incidents">
-      <Listed list={open} none={well} shown={(count) => countOf(count, 'incident')}>
+      <Listed
+        list={open}
+        none={status.data && <NoIncident {...status.data} />}
+        shown={(count) => countOf(count, 'incident')}
+      >
         {(items) => (
           <ul class="incidents">
             {items.toSorted(byGrade).map((incident) => (
-              <OpenIncident key={incident.id} incident={incident} mutes={mutes.data?.items ?? []} />
+              <OpenIncident
+                key={incident.id}
+                incident={incident}
+                message={messages.get(incident.id) ?? incident.error}
+                mutes={mutes.data?.items ?? []}
+              />
             ))}
           </ul>
         )}
@@ -38,7 +46,7 @@ export function Incidents() {
       <Section title="Over">
         <Listed
           list={over}
-          none={<Empty title="Nothing was wrong so far." />}
+          none={<Empty title="No incident is over yet." />}
           shown={(count) => countOf(count, 'incident')}
         >
           {(items) => (
@@ -54,8 +62,36 @@ export function Incidents() {
   );
 }
 
+/** No pass has noted any: because nothing is wrong, nothing has run, or checks have found it just now. */
+function NoIncident({ verdict: { isUntouched }, troubles }: components['schemas']['Status']) {
+  const overview = <a href={hrefOf('/')}>overview</a>;
+  if (troubles.length > 0) {
+    return (
+      <Notice tone="warning" title="No incident is noted yet.">
+        <p>
+          The checks have just found {countOf(troubles.length, 'thing')}, which the {overview} shows; the next pass
+          notes what is still wrong.
+        </p>
+      </Notice>
+    );
+  }
+  if (isUntouched) {
+    return (
+      <Empty title="Nothing has run yet, so nothing can be wrong.">
+        <p>A failure stands here until all is well again. The {overview} says what to do first.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Notice tone="good" title="Nothing is wrong.">
+      <p>Incidents stand here from the first failure until all is well again.</p>
+    </Notice>
+  );
+}
+
 interface OpenIncidentProps {
   readonly incident: Incident;
+  readonly message: string | null;
   readonly mutes: readonly Mute[];
 }
 
@@ -66,8 +102,8 @@ function byGrade(one: Incident, other: Incident): number {
   return grades.indexOf(one.grade) - grades.indexOf(other.grade);
 }
 
-function OpenIncident({ incident, mutes }: OpenIncidentProps) {
-  const { id, subject, grade, occurrences, error, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
+function OpenIncident({ incident, message, mutes }: OpenIncidentProps) {
+  const { id, subject, grade, occurrences, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
   const isMuted = mutes.some(({ name }) => name === subject || name === '*');
   return (
     <li class={`card incident ${toneOfState(grade)}`} aria-label={`Incident ${id} of ${subject}`}>
@@ -83,9 +119,9 @@ function OpenIncident({ incident, mutes }: OpenIncidentProps) {
           isClosable
         />
       </header>
-      {error !== null && (
+      {message !== null && (
         <p class="incident-error">
-          <Words text={error} />
+          <Words text={message} />
         </p>
       )}
       {hint !== null && (

@@ -7,7 +7,7 @@ import { figureColumn, Table, type TableColumn } from '../components/table.tsx';
 import { Name, RunLink, Words } from '../components/text.tsx';
 import { Elapsed, Time } from '../components/time.tsx';
 import { useList } from '../data.ts';
-import { hrefOf, place, setQuery } from '../router.ts';
+import { hrefOf, isFiltered, place, setQuery } from '../router.ts';
 
 type Worker = components['schemas']['Worker'];
 type WorkerAtWork = components['schemas']['WorkerAtWork'];
@@ -41,7 +41,7 @@ export function Workers() {
       >
         <Listed
           list={list}
-          none={<Empty title="There are none of that kind." />}
+          none={<Empty title={isFiltered() ? 'There are none of that kind.' : 'No pass and no worker has run yet.'} />}
           shown={(count) => countOf(count, 'worker')}
         >
           {(workers) => <SoFar workers={workers} />}

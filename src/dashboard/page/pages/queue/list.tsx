@@ -70,8 +70,8 @@ function NoJobs({ filters }: { readonly filters: JobFilters }) {
   return (
     <Empty title="The queue is empty.">
       <p>
-        A job is added by <code>runner add mail/welcome '{'{"to":"a@example.org"}'}'</code>, by <code>openQueue()</code>
-        , or by plain SQL; its handler is a script in <code>jobs/queue/</code>.
+        A job is added by <code>npx folder-runner add mail/welcome '{'{"to":"a@example.org"}'}'</code>, by{' '}
+        <code>openQueue()</code>, or by plain SQL. Its handler is a script in <code>jobs/queue/</code>.
       </p>
     </Empty>
   );

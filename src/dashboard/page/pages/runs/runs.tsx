@@ -7,7 +7,7 @@ import { figureColumn, Table, type TableColumn } from '../../components/table.ts
 import { Name, RunLink, ScriptLink, Words } from '../../components/text.tsx';
 import { Elapsed, Time } from '../../components/time.tsx';
 import { useList } from '../../data.ts';
-import { filteredHref, place, setQuery } from '../../router.ts';
+import { filteredHref, isFiltered, place, setQuery } from '../../router.ts';
 
 /** All runs of all scripts, the newest first. */
 export function RunsPage() {
@@ -64,7 +64,13 @@ interface RunsProps {
 /** Runs as a table, with a way to older ones. */
 export function Runs({ query, isOfOne = false }: RunsProps) {
   const list = useList('/api/runs', query, true);
-  const none = list.isCut ? 'This report holds no such runs; the command line shows all.' : 'There are no such runs.';
+  const none = list.isCut
+    ? 'This report holds no such runs; the command line shows all.'
+    : isFiltered()
+      ? 'There are no such runs.'
+      : isOfOne
+        ? 'It has not run yet.'
+        : 'Nothing has run yet.';
   const shown = isOfOne ? columns.filter(({ title }) => title !== 'Script') : columns;
   return (
     <Listed list={list} none={<Empty title={none} />} shown={(count) => countOf(count, 'run')}>
@@ -76,7 +82,7 @@ export function Runs({ query, isOfOne = false }: RunsProps) {
 }
 
 const columns: readonly TableColumn<Run>[] = [
-  { title: 'Run', cell: ({ id }) => <RunLink id={id} />, sortBy: ({ id }) => id, onPhone: 'title' },
+  { title: 'Run', isShort: true, cell: ({ id }) => <RunLink id={id} />, sortBy: ({ id }) => id, onPhone: 'title' },
   {
     ...{ title: 'Script', isName: true, onPhone: 'wide' },
     cell: ({ script }) => <ScriptLink name={script} />,
