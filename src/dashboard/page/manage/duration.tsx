@@ -58,8 +58,11 @@ export function DurationDialog({ title, action, note, forever, onClose, onChosen
             aria-label="Another duration: a number and a unit, such as 45m, 3h or 2d"
             placeholder="45m, 3h, 2d"
             value={other}
-            onFocus={() => setChosen(null)}
-            onInput={({ currentTarget }) => setOther(currentTarget.value)}
+            onInput={({ currentTarget }) => {
+              // Not by the focus: the keyboard comes through here on its way to the buttons.
+              setChosen(null);
+              setOther(currentTarget.value);
+            }}
           />
         </label>
       </fieldset>
