@@ -24,7 +24,11 @@ const jobsFailing: HealthCheck = {
       '`npx folder-runner kick` queues them again.';
     const isMost = finished <= failed;
     return {
-      wrong: [isMost ? critical(`${ok}, and only ${finished} finished`, hint) : warning(ok, hint)],
+      wrong: [
+        isMost
+          ? critical(`${ok}, and ${finished === 0 ? 'none' : `only ${finished}`} finished`, hint)
+          : warning(ok, hint),
+      ],
       ok,
       figures,
     };

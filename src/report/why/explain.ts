@@ -213,7 +213,7 @@ function explainLastRun({ lastRun, running, rises }: WhyFacts, clock: Clock): Fi
   const took = durationMs ? ` in ${formatDuration(durationMs)}` : '';
   if (outcome === 'succeeded')
     return explainSuccess(lastRun, `${run} succeeded${took}`, describeUnusual(lastRun.deviations, rises, clock));
-  const text = `${run} ${outcome}${took}: ${describeRunError(lastRun, '') ?? outcome}`;
+  const text = `${run} ${outcome.replace('-', ' ')}${took}: ${describeRunError(lastRun, '') ?? outcome}`;
   if (!isFailure(outcome)) return fine('last run', text);
   return notable('last run', text, `\`npx folder-runner show ${id}\` shows more.`);
 }

@@ -13,6 +13,8 @@ export interface TableColumn<Row> {
   readonly sortBy?: (row: Row) => string | number | null;
   /** Stands to the right, and is first sorted from the highest. */
   readonly isNumber?: boolean;
+  /** So short that it stays on one line. */
+  readonly isShort?: boolean;
   /** A name: its column has room for 14 letters at least. */
   readonly isName?: boolean;
   /** Columns of the lowest rank go first where room is short; a column without a rank always stays. */
@@ -130,8 +132,8 @@ function TableRow<Row>({ row, columns, note }: RowProps<Row>) {
   );
 }
 
-function classOf<Row>({ isNumber, isName, rank }: TableColumn<Row>): string {
-  const words = [isNumber && 'number', isName && 'name', rank !== undefined && `rank-${rank}`];
+function classOf<Row>({ isNumber, isShort, isName, rank }: TableColumn<Row>): string {
+  const words = [isNumber && 'number', isShort && 'one-line', isName && 'name', rank !== undefined && `rank-${rank}`];
   return words.filter(Boolean).join(' ');
 }
 

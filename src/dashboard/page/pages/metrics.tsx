@@ -260,7 +260,7 @@ function columnsOf(allMs: number | null): readonly TableColumn<Series>[] {
     figureColumn('Share', shareOf, formats.share),
     figureColumn('Runs', ({ total }) => total.ended, formatCount),
     figureColumn('Failed', ({ total }) => total.failed, formatCount),
-    figureColumn('Warned', ({ total }) => total.warned, formatCount),
+    figureColumn('Warned', ({ total }) => total.warned, formatCount, 3),
     figureColumn('Median', ({ total }) => total.runMs.p50, formatDuration),
     figureColumn('p95', ({ total }) => total.runMs.p95, formatDuration),
     figureColumn('Memory', ({ total }) => total.maxRssBytes, formatBytes),

@@ -20,7 +20,7 @@ export function Timeline({ next: { from, until, items } }: { readonly next: Next
       <div class="next-axis">
         {ticksOf(window).map((atMs) => (
           <span key={atMs} class="next-tick" style={{ left: share(atMs, window) }}>
-            {labelOf(atMs, window)}
+            {isRoomFor(atMs, window) && labelOf(atMs, window)}
           </span>
         ))}
       </div>
@@ -115,6 +115,11 @@ function ticksOf({ fromMs, untilMs }: Window): number[] {
     if (atMs >= untilMs) return ticks;
     if (atMs > fromMs) ticks.push(atMs);
   }
+}
+
+/** The label of a tick stands right of it, and the last one would be cut. */
+function isRoomFor(atMs: number, { fromMs, untilMs }: Window): boolean {
+  return (untilMs - atMs) / (untilMs - fromMs) > 0.14;
 }
 
 const hourFormat = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });

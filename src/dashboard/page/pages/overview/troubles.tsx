@@ -60,16 +60,12 @@ function TroubleCard({ group }: { readonly group: readonly Trouble[] }) {
           <Words text={hint} />
         </p>
       )}
-      {group.length === 1 && id !== null && may('run') && (
-        <p>
+      <p class="states small">
+        {run !== null && !isWall.value && <RunLink id={run}>Output and details of run {run}</RunLink>}
+        {group.length === 1 && id !== null && may('run') && (
           <IncidentButtons incident={{ id, subject, isAcknowledged }} />
-        </p>
-      )}
-      {run !== null && !isWall.value && (
-        <p class="small">
-          <RunLink id={run}>Output and details of run {run}</RunLink>
-        </p>
-      )}
+        )}
+      </p>
     </li>
   );
 }

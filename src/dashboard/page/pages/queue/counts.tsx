@@ -1,4 +1,5 @@
 import { countOf, describePace, formatCount, formatDuration } from '../../../../system/base/format.ts';
+import { capitalized } from '../../../../system/base/text.ts';
 import type { components } from '../../../client/paths.ts';
 import { State, type Tone } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
@@ -117,15 +118,18 @@ export function NamesTable({ counts, totals, paces, pauses }: NamesTableProps) {
       sortBy: ({ name }) => name,
       onPhone: 'title',
     },
-    ...(['ready', 'delayed', 'running', 'retrying', 'failed', 'finished'] as const).map((state) => stateColumn(state)),
+    ...(['ready', 'delayed', 'running'] as const).map((state) => stateColumn(state)),
+    { ...stateColumn('retrying'), rank: 3 },
+    stateColumn('failed'),
+    { ...stateColumn('finished'), rank: 3 },
     {
-      title: 'oldest due',
+      title: 'Oldest due',
       rank: 2,
       cell: ({ dueSince }) => (dueSince === null ? '' : <Time at={dueSince} as="relative" />),
       sortBy: ({ dueSince }) => dueSince,
     },
     {
-      title: 'runs so far',
+      title: 'Runs so far',
       rank: 3,
       cell: ({ name }) => describeRuns(totalsOf.get(name)),
       sortBy: ({ name }) => totalsOf.get(name)?.runs ?? null,
@@ -139,26 +143,30 @@ export function NamesTable({ counts, totals, paces, pauses }: NamesTableProps) {
       isNumber: true,
     },
     {
-      title: 'Pace',
-      rank: 0,
-      cell: ({ name }) => {
-        const pace = paceOf.get(name);
-        return pace === undefined ? '–' : describePace(pace);
-      },
-    },
-    {
       title: 'Pause',
       isTitleHidden: true,
       cell: ({ name }) => <PauseButton name={`queue/${name}`} pause={findPause(pauses, name)} />,
       onPhone: 'wide',
     },
   ];
-  return <Table caption="Jobs by name" columns={columns} rows={counts} keyOf={({ name }) => name} />;
+  return (
+    <Table
+      caption="Jobs by name"
+      columns={columns}
+      rows={counts}
+      keyOf={({ name }) => name}
+      below={({ name }) => {
+        const pace = paceOf.get(name);
+        if (pace === undefined || pace.verdict === 'keeps-up') return null;
+        return <State state="warning" word={describePace(pace)} />;
+      }}
+    />
+  );
 }
 
 function stateColumn(state: CountedState): TableColumn<JobCounts> {
   return {
-    title: countedStates[state],
+    title: capitalized(countedStates[state]),
     cell: (count) =>
       count[state] === 0 ? (
         <span class="quiet zero">0</span>

@@ -166,7 +166,7 @@ function Family({ job: { parent, children } }: { readonly job: Story }) {
 }
 
 const runColumns: readonly TableColumn<Story['runs'][number]>[] = [
-  { title: 'Run', cell: ({ id }) => <RunLink id={id} />, onPhone: 'title' },
+  { title: 'Run', isShort: true, cell: ({ id }) => <RunLink id={id} />, onPhone: 'title' },
   { title: 'Try', cell: ({ attempt }) => attempt, isNumber: true },
   { title: 'Outcome', cell: ({ outcome }) => <State state={outcome} /> },
   { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },

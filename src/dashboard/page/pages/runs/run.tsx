@@ -137,7 +137,7 @@ function Ending({ run }: { readonly run: ShownRun }) {
         </Notice>
       )}
       {said !== null && tone !== 'bad' && (
-        <p>
+        <p class="lead">
           <Sentences text={said} />
         </p>
       )}

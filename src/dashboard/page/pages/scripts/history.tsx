@@ -34,7 +34,9 @@ export function HistorySection({ script }: { readonly script: string }) {
     <>
       <div class="bar">
         <SpanButtons chosen={since} onChoose={choose} />
-        <span class="quiet small">Drag over a part to see it alone; a double click shows all again.</span>
+        {(runs?.length ?? 0) >= 2 && (
+          <span class="quiet small">Drag over a part to see it alone; a double click shows all again.</span>
+        )}
       </div>
       {problem !== null && <Notice tone="bad" title={problem} />}
       {runs === null && problem === null && <Loading />}

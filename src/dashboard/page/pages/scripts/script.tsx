@@ -68,7 +68,9 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
           <p>
             {incident.hint !== null && <Words text={incident.hint} />} Since <Time at={incident.openedAt} />
             {incident.acknowledgedAt !== null && ', acknowledged'}.{' '}
-            {incident.lastRun !== null && <RunLink id={incident.lastRun} />}{' '}
+            {incident.lastRun !== null && <RunLink id={incident.lastRun} />}
+          </p>
+          <p class="bar">
             <IncidentButtons incident={{ ...incident, isAcknowledged: incident.acknowledgedAt !== null }} />
           </p>
         </Notice>

@@ -113,6 +113,7 @@ const columns: readonly TableColumn<ScriptRow>[] = [
   figureColumn('CPU', ({ cpuShare }) => cpuShare, formatRate, 1),
   {
     title: 'Next',
+    isShort: true,
     sortBy: ({ nextAt }) => (nextAt === null ? null : Date.parse(nextAt)),
     cell: ({ nextAt }) => (nextAt === null ? '–' : <Time at={nextAt} as="relative" />),
   },

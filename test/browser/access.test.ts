@@ -1,0 +1,38 @@
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { checkAccess, keepScreenshot, openPage } from '../support/web/browser.ts';
+import { startDashboard } from '../support/web/dashboard.ts';
+import { makeTroubledSite, pagesOf, type ShownPage, showPage } from '../support/web/troubled-site.ts';
+
+/** Both schemes on a phone and a desk, and what lies between. */
+const views = [
+  [390, 'light'],
+  [390, 'dark'],
+  [820, 'light'],
+  [1100, 'dark'],
+  [1440, 'light'],
+  [1440, 'dark'],
+] as const;
+
+async function lookAtPage(page: Page, url: string, shown: ShownPage): Promise<void> {
+  const name = await showPage(page, url, shown);
+  for (const [width, scheme] of views) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.emulateMedia({ colorScheme: scheme });
+    await keepScreenshot(page, `${name.replaceAll(/\W+/g, '-')}-${width}-${scheme}`);
+    await checkAccess(page, `${name} at ${width}, ${scheme}`);
+  }
+}
+
+test('axe finds nothing on any page or dialog of a site full of trouble, in any size and scheme', async () => {
+  const site = await makeTroubledSite();
+  const { url } = await startDashboard(site.root);
+  const page = await openPage(url, { expects: /404/ });
+  const shown = pagesOf(site);
+  const linked = await page
+    .getByRole('navigation', { name: 'Pages' })
+    .getByRole('link')
+    .evaluateAll((all) => all.map((each) => each.getAttribute('href')?.slice(1)));
+  expect(shown.map(({ address }) => address)).toEqual(expect.arrayContaining(linked));
+  for (const each of shown) await lookAtPage(page, url, each);
+}, 600_000);
