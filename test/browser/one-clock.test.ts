@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { openQueue } from '../../src/index.ts';
-import { formatBytes, formatCount, formatDuration, formatRate } from '../../src/system/base/format.ts';
+import { formatBytes, formatCount, formatDuration, formatRate, formatRatio } from '../../src/system/base/format.ts';
 import { callCommand, cronEnv, pathWithoutCrontab } from '../support/command.ts';
 import { openPage } from '../support/web/browser.ts';
 import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
@@ -12,7 +12,13 @@ import { brokenImport, startDashboard, writeHistory } from '../support/web/dashb
 const SERVER = 'Asia/Kolkata';
 const VIEWER = 'Europe/Berlin';
 
-/** What a page shows, without what is pressed, typed or copied. */
+/**
+ * What a page shows, without what no command tells:
+ * - what is pressed, typed, chosen or copied (`button`, `label`, `input`, `select`, `code`): it asks, and says nothing;
+ * - output and data (`pre`): the text of scripts, shown as it is;
+ * - pictures (`svg`, a chart's legend, the timeline of Next): a table beside them has the same figures, but for their
+ *   scales, which are round numbers and hours of the viewer's clock.
+ */
 interface Shown {
   readonly times: readonly { readonly at: string; readonly text: string; readonly title: string }[];
   /** Whatever else. */
@@ -22,7 +28,7 @@ interface Shown {
 const look = `(() => {
   const times = [...document.querySelectorAll('main time')].filter((time) => time.checkVisibility());
   const copy = document.querySelector('main').cloneNode(true);
-  for (const each of copy.querySelectorAll('time, code, pre, button, select, label, input, svg, .u-legend')) {
+  for (const each of copy.querySelectorAll('time, code, pre, button, select, label, input, svg, .u-legend, .next-line')) {
     each.replaceWith(' … ');
   }
   const walker = document.createTreeWalker(copy, NodeFilter.SHOW_TEXT);
@@ -105,9 +111,12 @@ class Said {
 
   #addObject(object: Record<string, unknown>): void {
     for (const [key, each] of Object.entries(object)) {
-      if (key === 'repeat' && typeof each === 'string') this.rules.add(each);
+      if ((key === 'repeat' || key === 'rule') && typeof each === 'string') this.rules.add(each);
       this.add(each);
     }
+    const { value, other: base } = object;
+    if (typeof value === 'number' && typeof base === 'number')
+      this.numbers.add(formatRatio(value, base).replace('×', ''));
     const { userCpuMs, systemCpuMs, durationMs } = object;
     if (typeof userCpuMs === 'number' && typeof systemCpuMs === 'number') {
       this.#addNumber(userCpuMs + systemCpuMs);
@@ -149,8 +158,12 @@ function findWrongTimes({ times, text }: Shown, said: Said, windows: readonly nu
 
 const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** What no command tells: words with a number in them, years, and processes of workers. */
-const fixed = /\bp95\b|95th|95 % began|\b60 minutes|last 7 days|Last 20\b|one processor|\b20\d\d\b|pid ¦ \d+/g;
+/**
+ * What no command tells: words with a number in them, years, processes of workers, and how much of a list is shown at
+ * first (its length is compared).
+ */
+const fixed =
+  /\bp95\b|95th|95 % began|\b60 minutes|last 7 days|Last 20\b|one processor|\b20\d\d\b|pid ¦ \d+|\b50 of (?=\d)/g;
 
 /** Its numbers that no command has told. */
 function findWrongNumbers({ text }: Shown, said: Said): string[] {
@@ -214,20 +227,28 @@ test('each time and each number of a page is what the commands say of the same l
     'daily/send-newsletter',
   ];
   const ofAll = ['status', 'report --since 7d', 'incidents --all', 'check'];
+  // Settings in force are told by no command: the page quotes the file, and what stands where it says nothing.
   const pages: readonly (readonly [address: string, commands: readonly string[]])[] = [
     ['#/', [...ofAll, 'jobs --count']],
     ['#/scripts', ofAll],
     [`#/scripts/${script}`, [...ofAll, `report ${script} --since 60d`, `why ${script}`]],
     ['#/scripts/15min/check-mailbox', [...ofAll, 'report 15min/check-mailbox --since 60d', 'why 15min/check-mailbox']],
+    ['#/scripts/queue/mail/welcome', [...ofAll, 'report queue/mail/welcome --since 60d']],
     ['#/runs', [...scripts, 'queue/mail/welcome'].map((name) => `report ${name} --since 60d --limit 500`)],
     [`#/runs/${failedRun}`, [`show ${failedRun}`, `run ${script} --dry-run`]],
     [`#/runs/${goodRun}`, [`show ${goodRun}`, `run ${script} --dry-run`]],
+    [
+      `#/runs/${failedRun}?with=${goodRun}`,
+      [`show ${failedRun}`, `show ${failedRun} --with ${goodRun}`, `show ${goodRun}`, `run ${script} --dry-run`],
+    ],
     ['#/queue', ['status', 'jobs', 'jobs --totals', 'jobs --count', 'jobs --pace']],
     [`#/jobs/${failed}`, [`job ${failed}`, `activity --job ${failed}`]],
     [`#/jobs/${repeating}`, [`job ${repeating}`, `activity --job ${repeating}`, 'jobs export --upcoming 5', 'status']],
     ['#/workers', ['status', 'activity --limit 1000', 'list']],
     ['#/activity', ['activity --limit 100', 'activity --limit 1000']],
-    ['#/incidents', ['incidents --all', 'check']],
+    ['#/incidents', ['incidents --all', 'check', 'status']],
+    ['#/next', ['next --limit 1000', 'list']],
+    ['#/next?for=7d', ['next --for 7d --limit 1000', 'list']],
     ['#/metrics', ['metrics --since 7d --period 6h', 'metrics']],
   ];
   const wrong: Record<string, readonly string[]> = {};
