@@ -13,7 +13,7 @@ export function questionsOf({ script, run, job }: Shown): Readonly<Record<string
     'each page': ['status'],
     overview: ['overview', 'failures'],
     script: [
-      ...[`scripts/${script}`, `scripts/${script}?outcome=failed`],
+      ...[`scripts/${script}?why=true`, `runs?script=${of}&limit=25`],
       ...[`runs?script=${of}&since=30d&limit=500`],
     ],
     runs: ['runs?limit=100', 'runs?outcome=failed%2Ctimed-out%2Ckilled%2Ccrashed%2Cnot-started&limit=100'],

@@ -153,7 +153,7 @@ export async function readMetrics(session: StoreSession, query: MetricsQuery): P
   const sinceMs = periodAround(query.sinceMs, period).from;
   const untilMs = periodAround(Math.max(query.untilMs - 1, query.sinceMs), period).until;
   const span = { from: sinceMs, until: untilMs };
-  const scripts = new SummedScripts(period);
+  const scripts = new SummedScripts(period, query.subjects);
   const workers = await readHours(session, span, { scripts, names: namesOf(query.subjects), nowMs });
   const isWanted = (subject: string) => query.subjects?.includes(subject) ?? true;
   return {
@@ -221,31 +221,33 @@ interface Closed {
 }
 
 /** The last answer about each log: who looks at a chart asks again after each change, and a year has many hours. */
-const lastClosed = new WeakMap<StoreSession, Closed>();
-const KEPT_FOR_MS = 60_000;
-/** Larger ones would fill the memory of a small host. */
-const MOST_KEPT = 25_000;
+const lastClosed = new WeakMap<StoreSession, Closed & { readonly forgetting: NodeJS.Timeout }>();
+/** Since it was last asked for; a server gives memory back a little later. */
+const KEPT_FOR_MS = 15_000;
+/** In all some 15 MB; larger ones would fill the memory of a small host. */
+const MOST_PERIODS = 5_000;
+const MOST_WORKERS = 20_000;
 
 async function readClosed(session: StoreSession, span: Span, { scripts, names }: HoursQuery): Promise<Closed> {
   const metrics = metricsOf(session.statements);
-  const key = JSON.stringify([scripts.period, span, names, await metrics.version()]);
+  const { period, subjects } = scripts;
+  const key = JSON.stringify([period, span, subjects ?? null, await metrics.version()]);
   const last = lastClosed.get(session);
+  last?.forgetting.refresh();
   if (last?.key === key) return last;
-  const closed = { key, scripts: new SummedScripts(scripts.period), workers: await metrics.readWorkers(span) };
+  const closed = { key, scripts: new SummedScripts(period, subjects), workers: await metrics.readWorkers(span) };
   await eachKept(metrics, span, names, (row) => closed.scripts.addRow(row));
-  if (closed.scripts.size + closed.workers.length > MOST_KEPT) return closed;
-  lastClosed.set(session, closed);
-  const forget = (): void => {
-    if (lastClosed.get(session) === closed) lastClosed.delete(session);
-  };
-  setTimeout(forget, KEPT_FOR_MS).unref();
+  if (closed.scripts.size > MOST_PERIODS || closed.workers.length > MOST_WORKERS) return closed;
+  const forgetting = setTimeout(() => lastClosed.delete(session), KEPT_FOR_MS).unref();
+  clearTimeout(last?.forgetting);
+  lastClosed.set(session, { ...closed, forgetting });
   return closed;
 }
 
 /** Rows of a week are in memory at once, of all scripts, though a year has a hundred thousand. */
 const WEEK_MS = 7 * DAY_MS;
 /** Longer parts for a span that is very long: most of it is empty. */
-const MOST_PARTS = 24;
+const MOST_PARTS = 60;
 
 async function eachKept(
   metrics: MetricStatements,
@@ -269,10 +271,13 @@ async function firstOpenHour(metrics: MetricStatements, from: number): Promise<n
 /** The figures of all scripts, each hour in the period that it lies in. */
 class SummedScripts {
   readonly period: Period;
+  /** Undefined: all. */
+  readonly subjects: readonly string[] | undefined;
   readonly #scripts = new Map<string, Summed>();
 
-  constructor(period: Period) {
+  constructor(period: Period, subjects: readonly string[] | undefined) {
     this.period = period;
+    this.subjects = subjects;
   }
 
   /** The number of periods of all scripts. */
@@ -313,9 +318,17 @@ class SummedScripts {
   }
 
   #of(name: string): Summed {
-    const script = this.#scripts.get(name) ?? new Summed(this.period);
-    this.#scripts.set(name, script);
+    const known = this.#nameFor(name);
+    const script = this.#scripts.get(known) ?? new Summed(this.period);
+    this.#scripts.set(known, script);
     return script;
+  }
+
+  /** Scripts that nobody has asked for are one, `hourly/` or `/`: a year by hours has a bucket for each of its hours. */
+  #nameFor(name: string): string {
+    if (this.subjects === undefined || this.subjects.includes(name)) return name;
+    const tier = tierOf(name);
+    return this.subjects.includes(tier) ? `${tier}/` : '/';
   }
 }
 
