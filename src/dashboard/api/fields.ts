@@ -13,6 +13,15 @@ import { InvalidParameter } from './route.ts';
 export const pageOf = <F extends Fields>(items: RecordOf<F>) =>
   record(null, { items: shown.list(shown.one(items)), next: shown.text.orNull });
 
+/** Answer of every list that is read piece by piece: `pageFields` has its parameters. */
+export const pagedOf = <F extends Fields>(items: RecordOf<F>) =>
+  record(null, {
+    ...pageOf(items).fields,
+    total: shown.integer.orNull.about(
+      'The number of all that fit; null: it was not asked for, or a search is too slow to count',
+    ),
+  });
+
 /** The values of models in the form of schemas. */
 type Plain<T> = T extends readonly (infer Item)[]
   ? Plain<Item>[]
@@ -106,6 +115,9 @@ export function readClosedWindow(words: WindowWords, nowMs: number, backMs: numb
   return { sinceMs: sinceMs ?? Math.min(nowMs, untilMs - 1) - backMs, untilMs };
 }
 
+/** Asks for what takes longer than the rest of an answer. */
+export const flagField = (description: string) => z.enum(['true']).optional().openapi({ description });
+
 /**
  * How lists are read piece by piece.
  *
@@ -123,17 +135,16 @@ export const pageFields = (length: number) => ({
     })
     .optional()
     .openapi({ type: 'string', description: '`next` of the previous answer' }),
+  count: flagField('Also count all that fit, as `total`'),
 });
 
 /** The server answers no other request during a search. */
 export const LONGEST_SEARCH_MS = 200;
 
-/** Asks for what takes longer than the rest of an answer. */
-export const flagField = (description: string) => z.enum(['true']).optional().openapi({ description });
-
-export const countField = flagField('Also count all that fit, as `total`');
-
-export const totalField = shown.integer.orNull.about('The number of all that fit; null: it was not asked for');
+/** For `total` of a page: all that fit are counted on request alone. */
+export async function readTotal(count: 'true' | undefined, read: () => Promise<number | null>): Promise<number | null> {
+  return count === undefined ? null : await read();
+}
 
 /** A page of a list, of which one item more is read than was asked for: that tells whether there are more. */
 export async function readPage<T>(

@@ -40,11 +40,14 @@ export interface Activity extends Values<typeof activityRecord> {
 /** The position of a transition in the order of all: its instant, its kind, its number within the kind. */
 export type ActivityPlace = readonly [atMs: number, rank: number, number: number];
 
-export interface ActivityQuery extends Partial<OpenWindow> {
+interface ActivityFilter extends Partial<OpenWindow> {
   readonly workerId?: number | undefined;
   readonly jobId?: number | undefined;
   /** Only these events. Default: all. */
   readonly events?: readonly string[] | undefined;
+}
+
+export interface ActivityQuery extends ActivityFilter {
   /** Only what somebody did who is recorded. */
   readonly isByPeople?: boolean | undefined;
   readonly order: 'newest' | 'oldest';
@@ -74,6 +77,21 @@ export async function selectActivity(log: LogView, query: ActivityQuery): Promis
     found.push(...rows.toSorted(order === 'newest' ? (one, other) => compare(other, one) : compare).slice(0, left));
   }
   return await addNames(log, found.slice(offset));
+}
+
+/** How many entries fit, of which each is looked at. */
+export async function countActivity({ db }: LogView, query: ActivityFilter): Promise<number> {
+  const { sinceMs, untilMs, workerId, jobId, events: wanted } = query;
+  const conditions = [
+    ...(sinceMs === undefined ? [] : [sql<boolean>`at >= ${sinceMs}`]),
+    ...(untilMs === undefined ? [] : [sql<boolean>`at < ${untilMs}`]),
+    ...(workerId === undefined ? [] : [sql<boolean>`worker_id = ${workerId}`]),
+    ...(jobId === undefined ? [] : [sql<boolean>`job_id = ${jobId}`]),
+    ...(wanted === undefined ? [] : [sql<boolean>`event in (${sql.join(wanted)})`]),
+  ];
+  const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
+  const { rows } = await sql<{ entries: number }>`select count(*) as entries from activity ${where}`.execute(db);
+  return Number(rows[0]?.entries ?? 0);
 }
 
 /** From then on, before then. */

@@ -76,6 +76,18 @@ export interface IncidentQuery {
   readonly limit: number;
 }
 
+type IncidentFilter = Pick<IncidentQuery, 'state' | 'subject'>;
+
+export async function countIncidents({ db }: LogView, { state, subject }: IncidentFilter): Promise<number> {
+  const row = await db
+    .selectFrom('incidents')
+    .select(({ fn }) => fn.countAll<number>().as('incidents'))
+    .$if(state !== 'all', (incidents) => incidents.where('recovered_at', state === 'open' ? 'is' : 'is not', null))
+    .$if(subject !== undefined, (incidents) => incidents.where('subject', '=', subject as string))
+    .executeTakeFirst();
+  return Number(row?.incidents ?? 0);
+}
+
 /** All: where a server has columns of its own for its indexes, those are nobody's business. */
 const columns = columnsOf(tables.incidents);
 
@@ -95,8 +107,7 @@ export async function selectIncidents({ db }: LogView, query: IncidentQuery): Pr
   return await db
     .selectFrom('incidents')
     .select(columns)
-    .$if(state === 'open', (incidents) => incidents.where('recovered_at', 'is', null))
-    .$if(state === 'over', (incidents) => incidents.where('recovered_at', 'is not', null))
+    .$if(state !== 'all', (incidents) => incidents.where('recovered_at', state === 'open' ? 'is' : 'is not', null))
     .$if(subject !== undefined, (incidents) => incidents.where('subject', '=', subject as string))
     .$if(beforeId !== undefined, (incidents) => incidents.where('id', '<', beforeId as number))
     .orderBy('id', 'desc')

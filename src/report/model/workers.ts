@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../discovery/site.ts';
 import type { ActivityLog } from '../../store/schema.ts';
 import {
@@ -46,23 +46,38 @@ export interface WorkerQuery {
   readonly limit: number;
 }
 
+type WorkerFilter = Pick<WorkerQuery, 'kind' | 'tier' | 'state'>;
+
+const isWanted = ({ kind, tier, state }: WorkerFilter): RawBuilder<boolean>[] => [
+  ...(kind === undefined ? [] : [sql<boolean>`kind = ${sql.lit(kind)}`]),
+  ...(tier === undefined ? [] : [sql<boolean>`tier = ${tier}`]),
+  // A literal, as an index holds those that run, or crashed, alone.
+  ...(state === undefined ? [] : [sql<boolean>`state = ${sql.lit(state)}`]),
+];
+
+export async function countWorkers(db: Kysely<ActivityLog>, filter: WorkerFilter): Promise<number> {
+  const counted = db.selectFrom('workers').select(({ fn }) => fn.countAll<number>().as('workers'));
+  const [row] = await isWanted(filter)
+    .reduce((query, condition) => query.where(condition), counted)
+    .execute();
+  return Number(row?.workers ?? 0);
+}
+
 /** Workers, the newest first. */
 export async function selectWorkers(db: Kysely<ActivityLog>, query: WorkerQuery): Promise<WorkerRecord[]> {
-  const { kind, tier, state, beforeId, limit } = query;
-  const rows = await db
+  const { beforeId, limit } = query;
+  const chosen = db
     .selectFrom('workers')
     .innerJoin('hosts', 'hosts.id', 'workers.host_id')
     .select(['workers.id', 'kind', 'tier', 'state', 'triggered_by as trigger', 'actor as by', 'host', 'pid'])
     .select(['pid_start_ticks as startTicks', 'boot_id as bootId', 'skip_code as skipCode', 'reason'])
     .select(['runner_version as runnerVersion', 'node_version as nodeVersion', 'scheduled_for as scheduledForMs'])
     .select(['started_at as startedAtMs', 'finished_at as finishedAtMs'])
-    .$if(kind !== undefined, (workers) => workers.where('kind', '=', sql.lit(kind as WorkerKind)))
-    .$if(tier !== undefined, (workers) => workers.where('tier', '=', tier as string))
-    // A literal, as an index holds those that run, or crashed, alone.
-    .$if(state !== undefined, (workers) => workers.where('state', '=', sql.lit(state as WorkerState)))
     .$if(beforeId !== undefined, (workers) => workers.where('workers.id', '<', beforeId as number))
     .orderBy('workers.id', 'desc')
-    .limit(limit)
+    .limit(limit);
+  const rows = await isWanted(query)
+    .reduce((workers, condition) => workers.where(condition), chosen)
     .execute();
   return rows.map(({ startTicks, bootId, ...row }) => {
     const liveness = row.state === 'running' ? checkLiveness({ ...row, startTicks, bootId }) : null;

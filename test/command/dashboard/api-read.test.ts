@@ -230,6 +230,54 @@ test('pages have no gaps and no repeats, while more is added', async () => {
   await queue.close();
 });
 
+/** The lists that are read piece by piece, each with filters under which something is left. */
+const pagedLists: Readonly<Record<string, readonly string[]>> = {
+  '/api/runs': ['', 'outcome=failed', 'script=hourly/*'],
+  '/api/jobs': ['', 'state=failed', 'name=mail/*'],
+  '/api/activity': ['', 'event=run-started', 'worker=1', 'since=1h', 'job=JOB'],
+  '/api/workers': ['', 'kind=tier', 'state=finished', 'tier=hourly'],
+  '/api/incidents': ['', 'state=all', 'subject=hourly/import-orders'],
+};
+
+/** Those that are always whole. */
+const wholeLists = ['failures', 'jobs/counts', 'jobs/totals', 'mutes', 'pauses', 'scripts', 'tiers'];
+
+test('each list keeps one convention: items and next; where it has pages, limit, cursor and count', async () => {
+  const { api, job } = await makeBusySite();
+  const listed = Object.entries<Body>(readDocument.paths).filter(([, { get }]) => {
+    const schema = get?.responses[200].content['application/json']?.schema;
+    return schema?.properties?.items !== undefined;
+  });
+  const names = listed.map(([path]) => path);
+  expect(names.toSorted()).toEqual(
+    [...Object.keys(pagedLists), ...wholeLists.map((each) => `/api/${each}`)].toSorted(),
+  );
+  for (const [path, { get }] of listed) {
+    const parameters = Object.fromEntries((get.parameters ?? []).map(({ name, schema }: Body) => [name, schema]));
+    const { required } = get.responses[200].content['application/json'].schema;
+    expect({ path, required }).toEqual({ path, required: expect.arrayContaining(['items', 'next']) });
+    if (!(path in pagedLists)) {
+      expect({ path, next: (await api.ask(path)).next, cursor: parameters.cursor }).toEqual({ path, next: null });
+      continue;
+    }
+    expect({ path, ...parameters }).toMatchObject({
+      ...{ path, cursor: { type: 'string' }, count: { enum: ['true'] } },
+      limit: { type: 'integer', minimum: 1, maximum: 500, default: 50 },
+    });
+    for (const filter of pagedLists[path] ?? []) {
+      const question = `${path}?${filter.replace('JOB', String(job))}&`.replace('?&', '?');
+      const all = (await api.ask(`${question}limit=500`)).items;
+      expect(all.length, question).toBeGreaterThan(0);
+      expect(await api.ask(`${question}limit=500`)).toMatchObject({ next: null, total: null });
+      expect({ question, ...(await api.ask(`${question}limit=1&count=true`)) }).toMatchObject({
+        ...{ question, items: [all[0]], total: all.length, next: all.length === 1 ? null : expect.any(String) },
+      });
+      expect((await api.refused(`${question}limit=501`)).errors).toHaveLength(1);
+    }
+  }
+  expect(await api.ask('/api/activity?search=disk&count=true')).toMatchObject({ total: null });
+});
+
 const expectsTime = `must be ${EXPECTED_TIME}`;
 
 test.each([

@@ -124,6 +124,7 @@ test('a message says what failed, what usually happens, what has changed, and ho
       changed:
         'its content has changed: it last succeeded 2026-03-10 13:00 UTC, and the new content first ran 2026-03-10 14:00 UTC',
       command: expect.stringMatching(/^cd \/\S+ && npx folder-runner show 2$/),
+      page: null,
     },
   ]);
 });

@@ -5,6 +5,7 @@ import { countJobs } from '../../../queue/read/list.ts';
 import {
   type ActivityPlace,
   activityRecord,
+  countActivity,
   type JobActivity,
   selectActivity,
 } from '../../../report/model/activity.ts';
@@ -20,10 +21,11 @@ import {
   idSchema,
   LONGEST_SEARCH_MS,
   oneOf,
+  pagedOf,
   pageFields,
-  pageOf,
   readClosedWindow,
   readPage,
+  readTotal,
   readWindow,
   searchSchema,
   textSchema,
@@ -69,22 +71,24 @@ const activityView = view({
     }),
   },
   says: 'The activity',
-  answers: pageOf(toldActivityRecord),
-  read: async (site, { limit, cursor, offset, order, job: jobId, worker: workerId, ...words }) => {
+  answers: pagedOf(toldActivityRecord),
+  read: async (site, { limit, cursor, count, offset, order, job: jobId, worker: workerId, ...words }) => {
     const log = await site.view();
     const { event: events, subject, by, search, ...window } = words;
     const after = cursor as ActivityPlace | undefined;
-    const asked = { ...readWindow(window, site.nowMs), jobId, workerId, offset, after };
-    const query = { ...asked, order: order === 'desc' ? ('newest' as const) : ('oldest' as const) };
+    const chosen = { ...readWindow(window, site.nowMs), jobId, workerId };
+    const query = { ...chosen, offset, after, order: order === 'desc' ? ('newest' as const) : ('oldest' as const) };
     const filter = { events, subject, by, search };
+    const isRead = [subject, by, search].some((each) => each !== undefined);
+    const total = isRead ? null : await readTotal(count, () => countActivity(log, { ...chosen, events }));
     if (Object.values(filter).some((each) => each !== undefined)) {
       if (offset !== undefined) throw new InvalidParameter('offset', 'does not go with a filter');
       const { items, last } = await findActivity(log, { ...query, ...filter, limit }, lateAfter(LONGEST_SEARCH_MS));
-      return { items: items.map(tellEvent), next: last === null ? null : writeCursor(...last) };
+      return { items: items.map(tellEvent), next: last === null ? null : writeCursor(...last), total };
     }
     const select = (most: number) => selectActivity(log, { ...query, limit: most });
     const { items, next } = await readPage(limit, select, ({ place }) => place);
-    return { items: items.map(tellEvent), next };
+    return { items: items.map(tellEvent), next, total };
   },
 });
 

@@ -25,14 +25,13 @@ import { lateAfter } from '../../../system/base/clock.ts';
 import { parseExactly } from '../../../system/base/exact-json.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
 import {
-  countField,
   idSchema,
   LONGEST_SEARCH_MS,
   oneOf,
+  pagedOf,
   pageFields,
   pageOf,
   textSchema,
-  totalField,
   wholeNumber,
   writeCursor,
 } from '../fields.ts';
@@ -55,7 +54,6 @@ const jobQuery = {
       'By number; or waiting jobs in the order of processing or by time; or jobs in the order of a kick. A search needs asc or desc',
   }),
   parent: idSchema.optional(),
-  count: countField,
 };
 
 const jobsView = view({
@@ -65,8 +63,7 @@ const jobsView = view({
   query: jobQuery,
   says: 'Jobs',
   answers: record(null, {
-    ...pageOf(jobItemRecord).fields,
-    total: totalField.about('The number of jobs that fit; null: it was not asked for, or with a search'),
+    ...pagedOf(jobItemRecord).fields,
     searched: shown.integer.orNull.about(
       'The number of jobs that the search has looked at. It stops after a while; continue with `next`. Null: no search',
     ),

@@ -3,12 +3,18 @@ import { checkCodes } from '../../../checks/list.ts';
 import { foresee } from '../../../monitor/alert/incidents.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
 import { healthToJson } from '../../../report/json.ts';
-import { findingText, graded, incidentRecord, selectIncidents } from '../../../report/model/incidents.ts';
+import {
+  countIncidents,
+  findingText,
+  graded,
+  incidentRecord,
+  selectIncidents,
+} from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { readHealth } from '../../../report/model/verdict.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import { record, shown } from '../../../system/base/record.ts';
-import { oneOf, pageFields, pageOf, readLog, readPage, textSchema, wordsOf } from '../fields.ts';
+import { oneOf, pagedOf, pageFields, pageOf, readLog, readPage, readTotal, textSchema, wordsOf } from '../fields.ts';
 import { type Api, defineRoute } from '../route.ts';
 import { view } from '../view.ts';
 
@@ -23,15 +29,16 @@ const incidentsView = view({
     subject: textSchema.optional().openapi({ example: 'hourly/import' }),
   },
   says: 'Incidents',
-  answers: pageOf(incidentRecord),
-  read: async (site, { limit, cursor, state, subject }) => {
+  answers: pagedOf(incidentRecord),
+  read: async (site, { limit, cursor, count, state, subject }) => {
     const log = await site.view();
     const [beforeId] = cursor ?? [];
     const select = (most: number) => selectIncidents(log, { state, subject, beforeId, limit: most });
     const { items, next } = await readPage(limit, select, ({ id }) => [id]);
     const foreseen = await foresee(site.store, site, items);
     const asked = foreseen.filter(({ recovered_at }) => state !== 'open' || recovered_at === null);
-    return { items: asked.map(graded), next };
+    const total = await readTotal(count, () => countIncidents(log, { state, subject }));
+    return { items: asked.map(graded), next, total };
   },
 });
 

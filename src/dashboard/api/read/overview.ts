@@ -6,7 +6,7 @@ import { createClock } from '../../../report/text/clock.ts';
 import { lateAfter } from '../../../system/base/clock.ts';
 import { record, shown } from '../../../system/base/record.ts';
 import { withoutPlaces } from '../../site.ts';
-import { readClosedWindow, textSchema, wholeNumber, windowFields, zoneField } from '../fields.ts';
+import { pageOf, readClosedWindow, textSchema, wholeNumber, windowFields, zoneField } from '../fields.ts';
 import { view } from '../view.ts';
 
 export const WEEK_MS = 7 * 86_400_000;
@@ -54,12 +54,13 @@ const failuresView = view({
   query: { ...windowFields, limit: wholeNumber(1, 100).default(10), zone },
   says: 'The newest run of each cause, and how many there are',
   answers: record(null, {
-    items: shown.list(shown.one(failureRecord)),
+    ...pageOf(failureRecord).fields,
     isCut: shown.flag.about('Further failures were not compared: `times` counts the newest ones alone'),
   }),
   read: async (site, { limit, zone, ...words }) => {
     const window = readClosedWindow(words, site.nowMs, WEEK_MS);
-    return await readFailures(await site.view(), { ...window, limit }, createClock(site.nowMs, zone));
+    const found = await readFailures(await site.view(), { ...window, limit }, createClock(site.nowMs, zone));
+    return { ...found, next: null };
   },
 });
 

@@ -13,16 +13,15 @@ import { createClock } from '../../../report/text/clock.ts';
 import { outcomes } from '../../../store/words.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
 import {
-  countField,
   idSchema,
+  pagedOf,
   pageFields,
-  pageOf,
   readLog,
   readPage,
+  readTotal,
   readWindow,
   searchSchema,
   textSchema,
-  totalField,
   wholeNumber,
   windowFields,
   wordsOf,
@@ -45,14 +44,13 @@ const runsView = view({
     search: searchSchema.openapi({
       description: 'Text in the name of the script or in the error, A to Z in either case; or the number of a run',
     }),
-    count: countField,
     tier: textSchema.optional(),
     job: idSchema.optional().openapi({ description: 'The number of a job of the queue: its tries alone' }),
     outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
     zone,
   },
   says: 'Runs',
-  answers: record(null, { ...pageOf(toldRunRecord).fields, total: totalField }),
+  answers: pagedOf(toldRunRecord),
   read: async (site, { limit, cursor, script: word, tier, job, outcome: asked, search, count, zone, ...window }) => {
     const { nowMs } = site;
     const log = await site.view();
@@ -63,7 +61,7 @@ const runsView = view({
     const placeOf = ({ startedAtMs, id }: RunRecord) => [startedAtMs, id];
     const { items, next } = await readPage(limit, (most) => selectRunPage(log, { ...query, limit: most }), placeOf);
     const clock = createClock(nowMs, zone);
-    const total = count === undefined ? null : await countMatchingRuns(log, filter);
+    const total = await readTotal(count, () => countMatchingRuns(log, filter));
     return { items: await Array.fromAsync(items, (run) => tellRun(log, run, clock)), next, total };
   },
 });

@@ -3,10 +3,16 @@ import type { Site } from '../../../discovery/site.ts';
 import { listWaiters } from '../../../queue/claim/waiters.ts';
 import { waiterRecord } from '../../../report/model/status.ts';
 import { readTierStates, type TierState, tierStateRecord } from '../../../report/model/tier.ts';
-import { selectAtWork, selectWorkers, workerAtWorkRecord, workerRecord } from '../../../report/model/workers.ts';
+import {
+  countWorkers,
+  selectAtWork,
+  selectWorkers,
+  workerAtWorkRecord,
+  workerRecord,
+} from '../../../report/model/workers.ts';
 import { noSuchTier } from '../../../report/names.ts';
 import { field, quoting, record, shown } from '../../../system/base/record.ts';
-import { oneOf, pageFields, pageOf, readPage, textSchema } from '../fields.ts';
+import { oneOf, pagedOf, pageFields, pageOf, readPage, readTotal, textSchema } from '../fields.ts';
 import { view } from '../view.ts';
 import { scriptFileRecord, withPause } from './scripts.ts';
 
@@ -79,18 +85,19 @@ const workersView = view({
   },
   says: 'Workers',
   answers: record(null, {
-    ...pageOf(workerRecord).fields,
+    ...pagedOf(workerRecord).fields,
     atWork: shown.list(shown.one(workerAtWorkRecord)).about('All that run now, whatever was asked for'),
     waiting: shown.list(shown.one(waiterRecord)),
   }),
-  read: async ({ view, states, nowMs }, { limit, cursor, ...filter }) => {
+  read: async ({ view, states, nowMs }, { limit, cursor, count, ...filter }) => {
     const log = await view();
     const { db } = log;
     const [beforeId] = cursor ?? [];
     const select = (most: number) => selectWorkers(db, { ...filter, beforeId, limit: most });
     const page = await readPage(limit, select, ({ id }) => [id]);
+    const total = await readTotal(count, () => countWorkers(db, filter));
     const atWork = await selectAtWork(log, MOST_AT_WORK);
-    return { ...page, atWork, waiting: states().flatMap((state) => listWaiters(state, nowMs)) };
+    return { ...page, total, atWork, waiting: states().flatMap((state) => listWaiters(state, nowMs)) };
   },
 });
 
