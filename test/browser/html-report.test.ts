@@ -10,6 +10,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { describeUnread } from '../../src/dashboard/static/protect.ts';
 import { makeStaticReport } from '../../src/dashboard/static/report.ts';
 import { contextOf, inRoot, runner } from '../support/command.ts';
+import { queryLog } from '../support/log.ts';
 import { executable, makeTemporaryRoot } from '../support/root.ts';
 import { until } from '../support/until.ts';
 import { openPage } from '../support/web/browser.ts';
@@ -159,18 +160,20 @@ test('a report warns where the web server reads no .htaccess', () => {
   expect(on()).toBeNull();
 });
 
-/** What a page lists and counts, without times, which go on in the live one. */
+/** Lists and figures of a page, without times, which go on in the live one. */
 async function listsOf(page: Page): Promise<string[]> {
   // Told as text: what runs in the browser knows its document.
   return await page.evaluate(`(() => {
     const main = document.querySelector('main').cloneNode(true);
     for (const each of main.querySelectorAll('time, button, .figure:not(.tiles .figure)')) each.remove();
-    const listed = 'tbody tr, .incidents > li, .happenings > li, .tiles a, .trouble, .empty';
+    const lists = 'tbody tr, .incidents > li, .happenings > li, .tiles a, .trouble, .rises > li, .timeline > li';
+    const figures = '.figures > div, .facts > div, .findings > p, .notice-title, .headline-title, .states, .chart-legend';
+    const listed = lists + ', ' + figures;
     return [...main.querySelectorAll(listed)].map(({ textContent }) => textContent.replaceAll(/\\s+/g, ' ').trim());
   })()`);
 }
 
-test('each page of a report lists and counts what its live page does, with each filter', async () => {
+test('each page of a report has the lists and figures of its live page, with each filter', async () => {
   const root = makeTemporaryRoot({
     ...scripts,
     'jobs/hourly/nightly.sh': executable('#!/bin/sh\n# @schedule daily at 02:30\n'),
@@ -190,8 +193,10 @@ test('each page of a report lists and counts what its live page does, with each 
   expect(runner(root, 'report', '--html', join(root, 'report.html'), '--with-output').status).toBe(0);
   const file = pathToFileURL(join(root, 'report.html')).href;
   const report = await openPage(file);
+  const idOf = (rows: string): number =>
+    queryLog<{ id: number }>(root, `select min(id) as id from ${rows}`)[0]?.id ?? 0;
   const filters = {
-    '/': /./,
+    '/': /Success/,
     '/scripts': /./,
     '/runs': /./,
     '/runs?script=hourly/clean&since=1h': /^(Run.+){2}$/s,
@@ -205,11 +210,24 @@ test('each page of a report lists and counts what its live page does, with each 
     '/queue?name=fails&state=failed': /fails/,
     '/activity': /./,
     '/activity?since=1h': /./,
+    '/workers': /pass of hourly/,
     '/workers?state=finished': /./,
     '/next': /works/,
     '/next?for=7d': /works/,
-    '/scripts/hourly/import': /./,
+    '/scripts/hourly/import': /Success, last 7 days/,
+    '/scripts/queue/fails': /Success, last 7 days/,
+    '/metrics': /What costs|Runs/,
+    [`/runs/${idOf("runs where outcome = 'failed'")}`]: /Duration/,
+    [`/runs/${idOf("runs where outcome = 'succeeded'")}`]: /Duration/,
+    [`/jobs/${idOf("jobs where state = 'failed' and name = 'fails'")}`]: /tries1/,
+    [`/jobs/${idOf("jobs where state = 'finished' and name = 'works'")}`]: /tries1/,
+    [`/jobs/${idOf("jobs where state = 'queued' and name = 'works'")}`]: /tries0/,
   };
+  const linked = await report
+    .getByRole('navigation', { name: 'Pages' })
+    .getByRole('link')
+    .evaluateAll((all) => all.map((each) => each.getAttribute('href')?.slice(1)));
+  expect(Object.keys(filters)).toEqual(expect.arrayContaining(linked));
   for (const [address, wanted] of Object.entries(filters)) {
     await live.goto(`${url}#${address}`);
     await report.goto(`${file}#${address}`);

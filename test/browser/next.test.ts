@@ -2,9 +2,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { inRoot } from '../support/command.ts';
-import { executable, makeTemporaryRoot } from '../support/root.ts';
+import { executable, makeFakeCrontab, makeTemporaryRoot } from '../support/root.ts';
 import { lookAt, openPage } from '../support/web/browser.ts';
-import { startDashboard } from '../support/web/dashboard.ts';
+import { startDashboard, startDashboardWith } from '../support/web/dashboard.ts';
 import { writeLog } from '../support/written-log.ts';
 
 const file = executable('#!/bin/sh\n');
@@ -33,7 +33,8 @@ async function makeSite(): Promise<string> {
 }
 
 test('Next shows what did not come, a timeline of what comes, and the same as a table', async () => {
-  const { url } = await startDashboard(await makeSite());
+  // A crontab that can be read, and has no line for any of it.
+  const { url } = await startDashboardWith(makeFakeCrontab().env, await makeSite());
   const page = await openPage(`${url}#/`);
   await page.getByRole('link', { name: 'What runs next' }).click();
   await page.getByRole('heading', { name: 'Next', exact: true }).waitFor();

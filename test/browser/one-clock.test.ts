@@ -6,7 +6,7 @@ import { openQueue } from '../../src/index.ts';
 import { formatBytes, formatCount, formatDuration, formatRate, formatRatio } from '../../src/system/base/format.ts';
 import { callCommand, cronEnv, pathWithoutCrontab } from '../support/command.ts';
 import { openPage } from '../support/web/browser.ts';
-import { brokenImport, startDashboard, writeHistory } from '../support/web/dashboard.ts';
+import { brokenImport, startDashboardWith, writeHistory } from '../support/web/dashboard.ts';
 
 /** The server and its commands are here, half an hour apart from the viewer's minutes. */
 const SERVER = 'Asia/Kolkata';
@@ -216,7 +216,7 @@ test('each time and each number of a page is what the commands say of the same l
   const { root, call, failed, repeating, failedRun } = await makeSite();
   // Each hour has five runs.
   const goodRun = failedRun - 5;
-  const { url } = await startDashboard(root);
+  const { url } = await startDashboardWith({ PATH: pathWithoutCrontab }, root);
   const page = await openPage(url);
   const script = 'hourly/import-orders';
   const scripts = [

@@ -34,7 +34,17 @@ export interface Dashboard {
 
 /** `runner web` at its socket, and a tunnel to it, until the test is over. */
 export async function startDashboard(root: string, ...options: readonly string[]): Promise<Dashboard> {
-  const started = startCommand(['--root', root, 'web', ...options], cronPlace(root));
+  return await startDashboardWith({}, root, ...options);
+}
+
+/** The same with these variables besides cron's: a `PATH` that says which crontab it reads. */
+export async function startDashboardWith(
+  env: NodeJS.ProcessEnv,
+  root: string,
+  ...options: readonly string[]
+): Promise<Dashboard> {
+  const place = cronPlace(root);
+  const started = startCommand(['--root', root, 'web', ...options], { ...place, env: { ...place.env, ...env } });
   let isOver = false;
   const stop = async (): Promise<void> => {
     if (isOver) return;
