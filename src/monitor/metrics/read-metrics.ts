@@ -220,28 +220,41 @@ interface Closed {
   readonly workers: readonly WorkerMetrics[];
 }
 
-/** The last answer about each log: who looks at a chart asks again after each change, and a year has many hours. */
-const lastClosed = new WeakMap<StoreSession, Closed & { readonly forgetting: NodeJS.Timeout }>();
+/** The latest answers about each log, by their keys: viewers ask again after each change, and a year has many hours. */
+const lastClosed = new WeakMap<StoreSession, Map<string, Closed & { readonly forgetting: NodeJS.Timeout }>>();
 /** Since it was last asked for; a server gives memory back a little later. */
 const KEPT_FOR_MS = 15_000;
-/** In all some 15 MB; larger ones would fill the memory of a small host. */
-const MOST_PERIODS = 5_000;
+/** Of all answers: some 25 MB. More would fill the memory of a small host. */
+const MOST_PERIODS = 10_000;
 const MOST_WORKERS = 20_000;
 
 async function readClosed(session: StoreSession, span: Span, { scripts, names }: HoursQuery): Promise<Closed> {
   const metrics = metricsOf(session.statements);
   const { period, subjects } = scripts;
   const key = JSON.stringify([period, span, subjects ?? null, await metrics.version()]);
-  const last = lastClosed.get(session);
+  const last = lastClosed.get(session)?.get(key);
   last?.forgetting.refresh();
-  if (last?.key === key) return last;
+  if (last !== undefined) return last;
   const closed = { key, scripts: new SummedScripts(period, subjects), workers: await metrics.readWorkers(span) };
   await eachKept(metrics, span, names, (row) => closed.scripts.addRow(row));
-  if (closed.scripts.size > MOST_PERIODS || closed.workers.length > MOST_WORKERS) return closed;
-  const forgetting = setTimeout(() => lastClosed.delete(session), KEPT_FOR_MS).unref();
-  clearTimeout(last?.forgetting);
-  lastClosed.set(session, { ...closed, forgetting });
+  keepClosed(session, closed);
   return closed;
+}
+
+function keepClosed(session: StoreSession, closed: Closed): void {
+  const kept = lastClosed.get(session) ?? new Map();
+  lastClosed.set(session, kept);
+  const forgetting = setTimeout(() => kept.delete(closed.key), KEPT_FOR_MS).unref();
+  kept.set(closed.key, { ...closed, forgetting });
+  let [periods, workers] = [0, 0];
+  // The newest first: what comes after the limit goes.
+  for (const [key, each] of [...kept].reverse()) {
+    periods += each.scripts.size;
+    workers += each.workers.length;
+    if (periods <= MOST_PERIODS && workers <= MOST_WORKERS) continue;
+    clearTimeout(each.forgetting);
+    kept.delete(key);
+  }
 }
 
 /** Rows of a week are in memory at once, of all scripts, though a year has a hundred thousand. */
