@@ -20,13 +20,15 @@ export async function main(distFolder: string): Promise<void> {
   leaveCallersZone();
   // Settings are code and may print. Their output goes to stderr, so that a program can parse the answer.
   console.log = console.info = console.debug = console.error;
-  keepPackageAfter(LASTING_MS, distFolder);
+  keepPackageAfter(Math.max(LASTING_MS, 2 * sinceStartMs()), distFolder);
   await runCommandLine(process.argv.slice(2), createContext(distFolder));
   endSoon();
 }
 
-/** A pass over nothing is over by then. */
+/** A pass over nothing is over by then, or on a slow machine after twice the time that the start has taken. */
 const LASTING_MS = 50;
+
+const sinceStartMs = (): number => process.uptime() * 1000;
 
 /** A call in a world of its caller's, which is all that it reads and writes besides files. */
 export async function runCommandLine(args: readonly string[], context: CommandContext): Promise<void> {
