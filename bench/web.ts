@@ -184,7 +184,7 @@ const watch = `globalThis.readyAt = new Promise((resolve) => {
 
 async function page(bench: Bench): Promise<void> {
   const packed = gzipSync(readFileSync(join(import.meta.dirname, '../dist/dashboard.html')), { level: 9 }).length;
-  bench.atMost('the page, gzipped, KB', packed / 1024, 250);
+  bench.atMost('the page, gzipped, KB', packed / 1024, 100);
   const server = await serve(await rootOf(bench));
   const { chromium } = await import('playwright-core');
   const { default: packaged } = await import('@sparticuz/chromium');
