@@ -15,6 +15,7 @@ import {
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
+import type { NextTime } from '../model/next/next-times.ts';
 import type { RunningRun } from '../model/runs/run.ts';
 import {
   describeSpooled,
@@ -27,11 +28,11 @@ import {
 } from '../model/status.ts';
 import type { TierHolder, TierState, WaitingScriptJob } from '../model/tier.ts';
 import type { Verdict } from '../model/verdict.ts';
+import { describeNext, describeSchedule } from '../text/next-time.ts';
 import { describePaused, describeResume, nameOfPaused } from '../text/words.ts';
 import { renderOpenIncidents } from './incidents.ts';
-import { renderNextTimes } from './next-times.ts';
 import type { Screen } from './screen.ts';
-import { type Column, drawTable, joinBlocks, joinFitting, wrap } from './table.ts';
+import { type Column, drawTable, fitColumns, joinBlocks, joinFitting, renderTable, wrap } from './table.ts';
 
 /** How things stand, as blocks of lines; what there is nothing of is left out. */
 export function renderStatus(status: Status, screen: Screen): string {
@@ -224,6 +225,31 @@ function paintNext(text: string, state: TierState, { palette }: Screen) {
   if (holder !== null) return palette.live(text);
   if (pause !== null || isOverdue || isUncalled) return palette.warning(text);
   return text;
+}
+
+/** When scripts run next that have times of their own; nothing where there are none. */
+function renderNextTimes(times: readonly NextTime[], { palette, clock, nowMs, columns }: Screen): string[] {
+  if (times.length === 0) return [];
+  const fitted = fitColumns<NextTime>(
+    [
+      { title: 'script', text: ({ script }) => printableLine(script), shrinks: { first: 24, last: 12 } },
+      {
+        title: 'next',
+        text: (time) => describeNext(time, clock, nowMs),
+        paint: (text, { atMs }) => (atMs !== null && atMs <= nowMs ? palette.warning(text) : text),
+        shrinks: { first: 34, last: 12 },
+      },
+      { title: 'schedule', rank: 1, text: describeWhen, shrinks: { first: 24, last: 16 } },
+    ],
+    times,
+    columns,
+  );
+  return renderTable(fitted, times, { palette, indent: '' });
+}
+
+function describeWhen(time: NextTime): string {
+  const boot = time.isAfterBoot ? 'after each boot' : '';
+  return [describeSchedule(time), boot].filter(Boolean).join('; ');
 }
 
 function renderNotes({ spooledRuns, quarantinedLogs, tiers, differences }: Status, screen: Screen): string[] {
