@@ -6,15 +6,16 @@ import type { PrintedIncident } from '../../monitor/alert/tell.ts';
 import type { Runner } from '../../settings/settings.ts';
 import { isFailure } from '../../store/words.ts';
 import { isCalledByHand } from '../../system/process/identity.ts';
-import type { Invocation } from '../../worker/invocation/invocation.ts';
 import {
+  type CallSummary,
   createStopRequest,
   createWorkerEvents,
+  type Invocation,
   type RunFinished,
   type StopRequest,
   type WorkerEvents,
 } from '../../worker/invocation/invocation.ts';
-import { type CallSummary, runTier } from '../../worker/pass/run-tier.ts';
+import { runTier } from '../../worker/pass/run-tier.ts';
 import { type CommandContext, crontabOf, openRunner } from '../shared/context.ts';
 
 interface RunTierOptions {

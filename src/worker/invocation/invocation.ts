@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { Script, Tier } from '../../discovery/script.ts';
-import type { RunEnd } from '../../execution/result/result.ts';
+import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
 import type { UnsentMail } from '../../monitor/alert/deliver.ts';
 import type { PrintedIncident } from '../../monitor/alert/tell.ts';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
@@ -27,6 +27,14 @@ export interface Budget {
 
 /** Called before a script starts: null, or why it is left to the next pass. It may take time, and wait for room. */
 export type Admission = (script: Script) => Promise<string | null>;
+
+/** The result of a call. */
+export interface CallSummary {
+  /** How its runs ended; null: the requested work was skipped. */
+  readonly ends: readonly KeptEnd[] | null;
+  /** Whether the requested work could not be done, or only in part. Default false. */
+  readonly isBroken?: boolean;
+}
 
 /** The parts that all passes of one call of the runner share. */
 export interface Invocation {

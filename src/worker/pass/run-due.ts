@@ -15,11 +15,11 @@ import {
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
+import { type CallSummary, describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';
 import { skipTier, type WorkerRequest } from '../recovery/tier-lock.ts';
 import { runPass, withPings } from './run-pass.ts';
-import { type CallSummary, runBacklog, seeBoot, serveQueue } from './run-tier.ts';
+import { runBacklog, seeBoot, serveQueue } from './run-tier.ts';
 
 /** Runs each due tier, then everything else that is due. */
 export async function runDue(call: Invocation): Promise<CallSummary> {

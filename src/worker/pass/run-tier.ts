@@ -9,17 +9,9 @@ import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { bootOfMachine, machineName } from '../../system/process/identity.ts';
-import type { Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
+import type { CallSummary, Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
 import { runPass, withPings } from './run-pass.ts';
-
-/** The result of a call. */
-export interface CallSummary {
-  /** Null: the requested work was skipped. */
-  readonly ends: readonly KeptEnd[] | null;
-  /** Whether the requested work could not be done, or only in part. Default false. */
-  readonly isBroken?: boolean;
-}
 
 /**
  * Runs a tier, or one script of it, and then everything that is due in other tiers. Neither a script nor the log makes

@@ -3,7 +3,7 @@ import type { KeptEnd, RunEnd } from '../../execution/result/result.ts';
 import { isStoreFailure } from '../../store/failures.ts';
 import type { NewWorker } from '../../store/statements/workers.ts';
 import { isFailure } from '../../store/words.ts';
-import { describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
+import { type CallSummary, describeSelf, finishWorker, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure } from '../invocation/with-store.ts';
 import { equipExecutors } from '../loop/executors.ts';
 import { runExecutors } from '../loop/loop.ts';
@@ -15,16 +15,12 @@ import { pruneLog } from './prune-log.ts';
 /** The name of the queue beside the names of tiers. */
 const QUEUE = 'queue';
 
-/** The work of a worker. */
-interface WorkedOff {
-  /** How its first thousand runs ended, and whether one has failed; null: there are enough workers already. */
-  readonly ends: readonly KeptEnd[] | null;
-  /** Whether it lost the log meanwhile. Default false. */
-  readonly isBroken?: boolean;
-}
-
-/** Processes queued jobs until none is due or a limit is reached. */
-export async function workQueue(call: StoreInvocation, request: WorkRequest): Promise<WorkedOff> {
+/**
+ * Processes queued jobs until none is due or a limit is reached.
+ *
+ * @returns the ends of its first thousand runs, and whether one has failed; without ends if there are enough workers
+ */
+export async function workQueue(call: StoreInvocation, request: WorkRequest): Promise<CallSummary> {
   const started = await startQueueWorker(call);
   if ('refusal' in started) {
     call.events.emit('pass-skipped', { tier: QUEUE, reason: started.refusal });

@@ -1,4 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../../system/base/values.ts';
+import type { ProcessIdentity } from '../../../system/process/identity.ts';
 import { type Dialect, withTiers } from '../../shared/sql/dialect.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import type { JobState, Outcome, Severity } from '../../words.ts';
@@ -29,16 +30,8 @@ export interface ScriptStandRow {
   readonly reason: string | null;
 }
 
-/** Which process a worker is. */
-interface WorkerIdentityRow {
-  readonly pid: number;
-  readonly startTicks: number | null;
-  readonly host: string;
-  readonly bootId: string | null;
-}
-
 /** A run that goes on, with the process of its worker. */
-export interface RunningRow extends WorkerIdentityRow {
+export interface RunningRow extends ProcessIdentity {
   readonly id: number;
   readonly script: string;
   readonly startedAt: number;
@@ -123,7 +116,7 @@ export function checksOf(db: Statements) {
       findInstant(db, 'select started_at as at from workers where tier is null order by started_at desc limit 1'),
     /** Workers that are believed to process jobs of the queue. */
     queueWorkers: () =>
-      db.all<WorkerIdentityRow>(
+      db.all<ProcessIdentity>(
         `select workers.pid, workers.pid_start_ticks as "startTicks", hosts.host, hosts.boot_id as "bootId"
          from workers join hosts on hosts.id = workers.host_id where workers.state = 'running' and workers.tier is null`,
       ),

@@ -1,4 +1,5 @@
 import { formatDuration } from '../../../../system/base/format.ts';
+import type { TimeRange } from '../../charts/chart-options.ts';
 import { Name } from '../../components/text.tsx';
 import { formatShort, serverNow } from '../../components/time.tsx';
 import { isStatic } from '../../data.ts';
@@ -12,7 +13,7 @@ const MOST_ROWS = 30;
  * the table below says the same to screen readers and keyboards.
  */
 export function Timeline({ next: { from, until, items } }: { readonly next: NextAnswer }) {
-  const window: Window = { fromMs: Date.parse(from ?? ''), untilMs: Date.parse(until ?? '') };
+  const window: TimeRange = { fromMs: Date.parse(from ?? ''), untilMs: Date.parse(until ?? '') };
   const rows = [...Map.groupBy(items, ({ kind, name }) => `${kind} ${name}`)];
   const rest = rows.length - MOST_ROWS;
   return (
@@ -33,12 +34,7 @@ export function Timeline({ next: { from, until, items } }: { readonly next: Next
   );
 }
 
-interface Window {
-  readonly fromMs: number;
-  readonly untilMs: number;
-}
-
-function Row({ items, window }: { readonly items: readonly Item[]; readonly window: Window }) {
+function Row({ items, window }: { readonly items: readonly Item[]; readonly window: TimeRange }) {
   const [first] = items as readonly [Item];
   return (
     <div class="next-row">
@@ -54,7 +50,7 @@ function Row({ items, window }: { readonly items: readonly Item[]; readonly wind
   );
 }
 
-function Bar({ item, window }: { readonly item: Item; readonly window: Window }) {
+function Bar({ item, window }: { readonly item: Item; readonly window: TimeRange }) {
   const { at, end, kind, name, count, usualMs, isPaused } = item;
   const atMs = Math.max(Date.parse(at ?? ''), window.fromMs);
   const endMs = end === null ? atMs : Math.min(Math.max(Date.parse(end), atMs), window.untilMs);
@@ -81,7 +77,7 @@ function Bar({ item, window }: { readonly item: Item; readonly window: Window })
   );
 }
 
-function Now({ window }: { readonly window: Window }) {
+function Now({ window }: { readonly window: TimeRange }) {
   return (
     <div class="next-now">
       <span class="next-hand" style={{ left: share(Math.min(serverNow.value, window.untilMs), window) }} />
@@ -89,7 +85,7 @@ function Now({ window }: { readonly window: Window }) {
   );
 }
 
-function share(atMs: number, { fromMs, untilMs }: Window): string {
+function share(atMs: number, { fromMs, untilMs }: TimeRange): string {
   return `${((atMs - fromMs) / (untilMs - fromMs)) * 100}%`;
 }
 
@@ -105,7 +101,7 @@ const steps = [
 ] as const;
 
 /** Round times of the viewer's clock, also where that changes. */
-function ticksOf({ fromMs, untilMs }: Window): number[] {
+function ticksOf({ fromMs, untilMs }: TimeRange): number[] {
   const [, stepMinutes] = steps.find(([longestMs]) => untilMs - fromMs <= longestMs) ?? steps[3];
   const start = new Date(fromMs);
   start.setHours(0, 0, 0, 0);
@@ -118,14 +114,14 @@ function ticksOf({ fromMs, untilMs }: Window): number[] {
 }
 
 /** The label of a tick stands right of it, and the last one would be cut. */
-function isRoomFor(atMs: number, { fromMs, untilMs }: Window): boolean {
+function isRoomFor(atMs: number, { fromMs, untilMs }: TimeRange): boolean {
   return (untilMs - atMs) / (untilMs - fromMs) > 0.14;
 }
 
 const hourFormat = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const dayFormat = new Intl.DateTimeFormat('en-GB', { weekday: 'short', day: 'numeric', month: 'short' });
 
-function labelOf(atMs: number, { fromMs, untilMs }: Window): string {
+function labelOf(atMs: number, { fromMs, untilMs }: TimeRange): string {
   const isMidnight = new Date(atMs).getHours() === 0 && new Date(atMs).getMinutes() === 0;
   return untilMs - fromMs > 48 * HOUR_MS || isMidnight ? dayFormat.format(atMs) : hourFormat.format(atMs);
 }
