@@ -32,10 +32,15 @@ type All = typeof all;
 export const commandTable: Readonly<Record<CommandName, Definition>> = all satisfies Loads<All>;
 
 type Token = All['web']['commands']['token']['commands'];
+type Alert = All['alert']['commands'];
 
 interface Others {
   readonly tier: (typeof tierCall)['tier'];
   readonly 'incidents close': All['incidents']['commands']['close'];
+  readonly 'alert add': Alert['add'];
+  readonly 'alert list': Alert['list'];
+  readonly 'alert remove': Alert['remove'];
+  readonly 'alert test': Alert['test'];
   readonly 'web token add': Token['add'];
   readonly 'web token list': Token['list'];
   readonly 'web token revoke': Token['revoke'];

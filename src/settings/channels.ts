@@ -272,18 +272,22 @@ export function variablesOf(channels: readonly ChannelSettings[]): readonly stri
   return [...new Set(values.filter((value) => variableReference.test(value)).map((value) => value.slice(1)))];
 }
 
-/** The words before the colon in `RUNNER_ALERTS`. */
-const wordKinds: Readonly<Record<string, (target: string) => Readonly<Record<string, unknown>>>> = {
-  mail: (to) => ({ kind: 'mail', to }),
-  webhook: (url) => ({ kind: 'webhook', url }),
-  command: (run) => ({ kind: 'command', run }),
-  slack: (url) => ({ kind: 'webhook', preset: 'slack', url }),
-  discord: (url) => ({ kind: 'webhook', preset: 'discord', url }),
-  teams: (url) => ({ kind: 'webhook', preset: 'teams', url }),
-  ntfy: (url) => ({ kind: 'webhook', preset: 'ntfy', url: /^[\w-]+$/.test(url) ? `https://ntfy.sh/${url}` : url }),
-  telegram: (chat) => ({ kind: 'webhook', preset: 'telegram', chat, token: '$TELEGRAM_TOKEN' }),
-  pushover: (user) => ({ kind: 'webhook', preset: 'pushover', user, token: '$PUSHOVER_TOKEN' }),
-};
+/** The words before the colon in `RUNNER_ALERTS`, and after `runner alert add`. */
+export const wordKinds = {
+  mail: (to: string) => ({ kind: 'mail', to }),
+  webhook: (url: string) => ({ kind: 'webhook', url }),
+  command: (run: string) => ({ kind: 'command', run }),
+  slack: (url: string) => ({ kind: 'webhook', preset: 'slack', url }),
+  discord: (url: string) => ({ kind: 'webhook', preset: 'discord', url }),
+  teams: (url: string) => ({ kind: 'webhook', preset: 'teams', url }),
+  ntfy: (url: string) => ({
+    kind: 'webhook',
+    preset: 'ntfy',
+    url: /^[\w-]+$/.test(url) ? `https://ntfy.sh/${url}` : url,
+  }),
+  telegram: (chat: string) => ({ kind: 'webhook', preset: 'telegram', chat, token: '$TELEGRAM_TOKEN' }),
+  pushover: (user: string) => ({ kind: 'webhook', preset: 'pushover', user, token: '$PUSHOVER_TOKEN' }),
+} satisfies Readonly<Record<string, (target: string) => Readonly<Record<string, string>>>>;
 
 /**
  * The channels of `RUNNER_ALERTS=mail:me@example.org`; spaces or commas separate several. Mail uses the server in
@@ -300,7 +304,7 @@ export function parseAlertsVariable(text: string, environment: NodeJS.ProcessEnv
     .entries()) {
     const [, kind = '', target = ''] = /^([a-z]+):(.+)$/.exec(word) ?? [];
     const place = `word ${index + 1}`;
-    const input = Object.hasOwn(wordKinds, kind) ? wordKinds[kind]?.(target) : undefined;
+    const input = Object.hasOwn(wordKinds, kind) ? wordKinds[kind as keyof typeof wordKinds](target) : undefined;
     if (input === undefined) {
       problems.push(`${place} must be ${Object.keys(wordKinds).join(', ')} and a target: mail:me@example.org`);
       continue;

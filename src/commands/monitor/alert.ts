@@ -23,11 +23,8 @@ interface Tested {
 }
 
 /** `runner alert test`: do messages arrive? */
-export async function alert(context: CommandContext, options: Given<'alert'>): Promise<void> {
-  const { action, channel: name } = options;
-  if (action !== 'test') {
-    throw new UsageError(`\`npx folder-runner alert\` can \`test\`, found ${JSON.stringify(action)}.`);
-  }
+export async function testAlerts(context: CommandContext, options: Given<'alert test'>): Promise<void> {
+  const { channel: name } = options;
   const env = options.cron ? await readCronEnvironment(context, options.root) : context.env;
   const runner = await openRunner({ ...context, env }, options.root);
   const channels = chooseChannels(runner, name);
@@ -53,7 +50,7 @@ function chooseChannels({ settings }: Runner, name: string | undefined): readonl
   const { channels } = settings.alerts;
   if (channels.length === 0) {
     throw new UsageError(
-      'There are no channels here: set `alerts.channels` in runner.config.*, or RUNNER_ALERTS=mail:me@example.org in ' +
+      'There are no channels here: `npx folder-runner alert add mail me@example.org`, or RUNNER_ALERTS=mail:me@example.org in ' +
         'the crontab (`npx folder-runner alert test --cron` reads it there).',
     );
   }
@@ -64,6 +61,13 @@ function chooseChannels({ settings }: Runner, name: string | undefined): readonl
 }
 
 const LONGEST_MS = 10_000;
+
+/** Sends a test message by one channel, and prints the answer. */
+export async function testAndShow(context: CommandContext, runner: Runner, channel: ChannelSettings): Promise<boolean> {
+  const tested = await testChannel(runner, channel);
+  context.stdout.write(renderTested(context, [tested]));
+  return tested.ok;
+}
 
 async function testChannel(runner: Runner, channel: ChannelSettings): Promise<Tested> {
   const createdAt = runner.now();

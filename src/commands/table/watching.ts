@@ -283,13 +283,63 @@ Examples:
     load: async () => (await import('../monitor/incidents.ts')).unmute,
   },
   alert: {
-    about: 'send a test message through the alert channels',
-    args: { '<action>': '`test`', '[channel]': 'only by this channel (default: by all)' },
-    options: { '--cron': "with the crontab's variables instead of this shell's", '--json': 'as JSON' },
+    about: 'add, list, test and remove alert channels',
     help: `
+Examples:
+  runner alert add mail me@example.org
+  runner alert add slack -               asks for the URL on stdin, so that no list of processes shows it
+  runner alert test                      sends a test message by all channels
+  runner alert list
+  runner alert remove slack              takes \`alert add\` back
+
+More in docs/alerts.md.`,
+    commands: {
+      add: {
+        about: 'add a channel to runner.config.json, its secrets to .env, and send a test message',
+        args: {
+          '<kind>': {
+            about: 'mail, slack, discord, teams, ntfy, telegram, pushover, webhook or command',
+            choices: ['mail', 'slack', 'discord', 'teams', 'ntfy', 'telegram', 'pushover', 'webhook', 'command'],
+          },
+          '<target>': 'address, URL, topic, chat, user or command line; `-`: read it from stdin',
+          '[token]': 'telegram and pushover: the token of the bot or application',
+        },
+        options: {
+          '--name <name>': 'its name (default: its kind)',
+          '--smtp <url>': 'mail: the server, smtps://user:password@host (default: the local sendmail)',
+          '--no-test': 'send no test message',
+        },
+        help: `
+Settings in TypeScript or JavaScript stay as they are: the lines to paste are printed instead.
+
+Examples:
+  runner alert add mail me@example.org --smtp smtps://me:password@mail.example.org
+  runner alert add slack https://hooks.slack.com/services/T/B/x
+  runner alert add ntfy my-topic --name phone
+  runner alert add telegram 4711 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw
+
+Exit codes: 0 added, 1 not added or the test message was not sent, 2 usage error.`,
+        load: async () => (await import('../monitor/alert-channels.ts')).addChannel,
+      },
+      list: {
+        about: 'list the channels, and the variables that they need',
+        options: { '--json': 'as JSON' },
+        reads: true,
+        load: async () => (await import('../monitor/alert-channels.ts')).listChannels,
+      },
+      remove: {
+        about: 'remove a channel from runner.config.json, and from .env what `alert add` has written for it',
+        args: { '<name>': 'its name in `npx folder-runner alert list`' },
+        load: async () => (await import('../monitor/alert-channels.ts')).removeChannel,
+      },
+      test: {
+        about: 'send a test message through the alert channels',
+        args: { '[channel]': 'only by this channel (default: by all)' },
+        options: { '--cron': "with the crontab's variables instead of this shell's", '--json': 'as JSON' },
+        help: `
 Sends a test message now, by each channel of \`alerts.channels\` in the settings or of RUNNER_ALERTS, and
-prints the answers. A variable that a channel needs must be set where the runner is started, usually in the
-crontab: --cron takes the variables from there.
+prints the answers. A variable that a channel needs must be set in .env or where the runner is started,
+usually in the crontab: --cron takes the variables from there.
 
 Examples:
   runner alert test            by all channels
@@ -298,6 +348,8 @@ Examples:
   RUNNER_ALERTS=mail:me@example.org runner alert test
 
 Exit codes: 0 all were sent, 1 some were not, 2 usage error. More in docs/alerts.md.`,
-    load: async () => (await import('../monitor/alert.ts')).alert,
+        load: async () => (await import('../monitor/alert.ts')).testAlerts,
+      },
+    },
   },
 });

@@ -318,12 +318,20 @@ describe('root in a user’s site', () => {
 
   const readers = [
     ...['report', 'status', 'list', 'why hourly/a', 'show 1', 'tail hourly/a', 'jobs', 'job 2', 'activity', 'doctor'],
-    ...['repeat hourly', 'next', 'metrics', 'check', 'incidents', 'web token list', 'watch'],
+    ...['repeat hourly', 'next', 'metrics', 'check', 'incidents', 'web token list', 'alert list', 'watch'],
     ...['completion bash'],
   ];
 
   const verbs = [
-    ...['alert test', 'acknowledge hourly/a', 'mute hourly/a', 'unmute hourly/a', 'report --mail'],
+    ...[
+      'alert test',
+      'alert add command true',
+      'alert remove x',
+      'acknowledge hourly/a',
+      'mute hourly/a',
+      'unmute hourly/a',
+      'report --mail',
+    ],
     ...[
       'hourly',
       'due',

@@ -12,7 +12,7 @@ import { NO_SUCH_PID } from '../../support/written-log.ts';
 import { killRunner } from './killed-runner.ts';
 
 const readers: readonly string[] = [
-  ...['status', 'report', 'metrics', 'why waits', 'show 1', 'tail waits', 'jobs', 'activity', 'list'],
+  ...['status', 'report', 'metrics', 'why waits', 'show 1', 'tail waits', 'jobs', 'activity', 'list', 'alert list'],
 ];
 
 async function endGroup(pid: number): Promise<void> {
