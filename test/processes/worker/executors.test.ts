@@ -297,7 +297,11 @@ async function openWithTwo(runner: Partial<HandlerEquipment['runner']>) {
     ahead: { window: () => 1, note: () => {} },
     watch: { found: () => {}, look: () => 1 },
     wake: { ring: () => {}, next: () => null },
-    work: { reserve: () => 2, settle: (reserved: number) => reserved > 0 && given.push(reserved) },
+    work: {
+      noticeDeploy: () => {},
+      reserve: () => 2,
+      settle: (reserved: number) => reserved > 0 && given.push(reserved),
+    },
     admit: async () => true,
   } as unknown as Equipment;
   return { executor: new QueueExecutor(equipment), claimed, other, given, recorded, told };
