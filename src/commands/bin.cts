@@ -45,7 +45,7 @@ if (process.versions['pnp']) {
   process.exitCode = 2;
 } else if (found[0]! > 22 || (found[0] === 22 && found[1]! >= 18)) {
   // The caller's would give scripts' files another mode by hand than under cron, or shut their owner out.
-  process.umask(18);
+  var umask = process.umask(18);
   var home = process.env['HOME'];
   var caches = process.env['XDG_CACHE_HOME'] || (home && path.join(home, '.cache')) || '';
   var cache = path.join(caches, 'folder-runner');
@@ -63,7 +63,7 @@ if (process.versions['pnp']) {
     );
     process.exitCode = 1;
   }
-  if (cli) cli.main(__dirname);
+  if (cli) cli.main(__dirname, umask);
 } else {
   process.stderr.write(
     'runner: needs Node 22.18 or newer, and this is ' +

@@ -16,12 +16,12 @@ import type { CommandContext } from './shared/context.ts';
 import type { Complaint } from './wrong-use.ts';
 
 /** Runs the command line: 0 succeeded, 1 some run failed, 2 wrong use. */
-export async function main(distFolder: string): Promise<void> {
-  leaveCallersZone();
+export async function main(distFolder: string, umask: number): Promise<void> {
+  const caller = { umask, zone: leaveCallersZone() };
   // Settings are code and may print. Their output goes to stderr, so that a program can parse the answer.
   console.log = console.info = console.debug = console.error;
   keepPackageAfter(Math.max(LASTING_MS, 2 * sinceStartMs()), distFolder);
-  await runCommandLine(process.argv.slice(2), createContext(distFolder));
+  await runCommandLine(process.argv.slice(2), createContext(distFolder, caller));
   endSoon();
 }
 
@@ -71,10 +71,11 @@ function endSoon(): void {
 /** Nothing of the runner's own is left by then. */
 const END_MS = 100;
 
-function createContext(distFolder: string): CommandContext {
+function createContext(distFolder: string, caller: CommandContext['caller']): CommandContext {
   const context: CommandContext = {
     cwd: currentFolder(),
     env: process.env,
+    caller,
     // Not before they are used: a pass under cron writes nothing, and each takes 2 ms to set up.
     get stdout() {
       return withHandler(process.stdout, endQuietlyWithoutReader);

@@ -3,6 +3,7 @@ import { tierPeriodMs } from '../schedule/period.ts';
 import { loadSettings } from '../settings/load.ts';
 import { defaultSettings, type Runner, type Settings } from '../settings/settings.ts';
 import { UsageError } from '../system/base/errors.ts';
+import { EXEC, isExecName } from '../system/base/exec-name.ts';
 import { nearestName } from '../system/base/suggest.ts';
 import { compareBytes } from '../system/base/values.ts';
 import type { FolderContent } from './folder.ts';
@@ -131,10 +132,11 @@ function warnOfUnusedSettings(
   const scriptNames = scripts.map(({ name }) => name);
   return [
     ...Object.keys(settings.tiers)
-      .filter((tier) => !names.includes(tier))
+      .filter((tier) => !names.includes(tier) && tier !== EXEC)
       .map((tier) => describeUnused('tiers', tier, 'tier', names)),
     ...Object.keys(settings.scripts)
-      .filter((pattern) => !scripts.some((script) => fits(place, pattern, script)))
+      // Nobody but the crontab says which commands there are.
+      .filter((pattern) => !isExecName(pattern) && !scripts.some((script) => fits(place, pattern, script)))
       .map((pattern) => describeUnused('scripts', pattern, 'script', scriptNames)),
   ];
 }

@@ -46,7 +46,23 @@ export type Launch =
       /** It exports nothing that could be called; looking for exports costs 1 ms at each start. */
       readonly exportsNothing?: true;
     }
-  | { readonly kind: 'program'; readonly command: readonly [string, ...string[]] };
+  | {
+      readonly kind: 'program';
+      readonly command: readonly [string, ...string[]];
+      /** Present for a command of `runner exec`, which runs as its caller would have run it. */
+      readonly asCaller?: CallersPlace;
+    };
+
+/** What a command gets of its caller, besides the caller's environment. */
+export interface CallersPlace {
+  /** Absolute. */
+  readonly cwd: string;
+  readonly umask: number;
+  /** What it reads from its standard input; null: the caller's own. */
+  readonly input: Buffer | null;
+  /** Whether it writes to the caller's standard output and standard error; otherwise to the file of its output. */
+  readonly writesTo: { readonly stdout: boolean; readonly stderr: boolean };
+}
 
 /** A file under `jobs/` that is no script, and why. */
 export interface Ignored {

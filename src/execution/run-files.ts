@@ -46,13 +46,14 @@ export interface OpenOutput {
   readonly inputFd: number | null;
 }
 
+/** Text or bytes that a script can read on its standard input; null: none. */
+type Input = string | Buffer | null;
+
 /**
  * Creates the temporary folder and the output file; from then on the run counts as begun. A process that is started
  * ahead begins by giving the output file its final name.
- *
- * @param input text that the script can read on its standard input; null: none
  */
-export function createRunFiles(files: RunFiles, input: string | null = null, isHeld = false): OpenOutput {
+export function createRunFiles(files: RunFiles, input: Input = null, isHeld = false): OpenOutput {
   const output = isHeld ? heldOutputOf(files) : files.output;
   try {
     return create(files, output, input);
@@ -74,7 +75,7 @@ export function restoreFolders(paths: readonly string[]): void {
   for (const path of paths) ifPossible(() => mkdirSync(dirname(path), { mode: 0o700 }));
 }
 
-function create(files: RunFiles, output: string, input: string | null): OpenOutput {
+function create(files: RunFiles, output: string, input: Input): OpenOutput {
   mkdirSync(files.temporary, { mode: 0o700 });
   const [appendFd, fd, inputFd = null] = openAll([
     () => openSync(output, 'ax', 0o600),
@@ -99,7 +100,7 @@ export function openAll(opens: readonly (() => number)[]): readonly number[] {
 }
 
 /** A file without a name: a script that does not read it blocks nobody, and nobody has to remove it. */
-function openInput(files: RunFiles, input: string): number {
+function openInput(files: RunFiles, input: string | Buffer): number {
   const path = join(files.temporary, '.input');
   writeFileSync(path, input, { mode: 0o600, flag: 'wx' });
   const fd = openSync(path, 'r');

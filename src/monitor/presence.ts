@@ -9,6 +9,7 @@ import type { Settings } from '../settings/settings.ts';
 import { isCopyFor } from '../store/statements/registers.ts';
 import type { Store } from '../store/store.ts';
 import { errorCode, UsageError } from '../system/base/errors.ts';
+import { EXEC } from '../system/base/exec-name.ts';
 import { matchAny } from '../system/base/glob.ts';
 import { once } from '../system/base/values.ts';
 import { copiesElsewhere, machinesElsewhere } from './machines.ts';
@@ -67,6 +68,8 @@ export function openPresence(store: Pick<Store, 'fleet' | 'statements'>, place: 
       if (tier === QUEUE_TIER) {
         return (await isHandlerGone(label.join('/'))) ? 'its handler does not exist any more' : null;
       }
+      // It has no file: whoever calls `runner exec` knows its command.
+      if (tier === EXEC) return null;
       const content = await contentOf(tier);
       if (content === 'unknown' || (content !== 'gone' && content.here.has(name))) return null;
       const elsewhere = content === 'gone' ? undefined : content.elsewhere.get(name);

@@ -1,4 +1,6 @@
+import { EXEC, isExecName } from '../system/base/exec-name.ts';
 import { nearestName } from '../system/base/suggest.ts';
+import { longestTimerMs } from '../system/base/values.ts';
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -150,6 +152,8 @@ const ONE_HOUR_MS = 3_600_000;
 
 /** The tier's period, at most one hour: a pass should end before the next one is due. */
 export function defaultTimeoutMs(tier: string): number {
+  // Cron ends nothing, and a command that it has run for hours must go on to do so.
+  if (tier === EXEC || isExecName(tier)) return longestTimerMs;
   return Math.min(tierPeriodMs(tier) ?? ONE_HOUR_MS, ONE_HOUR_MS);
 }
 

@@ -1,6 +1,7 @@
 import bytes from 'bytes';
 import ms from 'ms';
 import { matchesNothing } from '../system/base/glob.ts';
+import { longestTimerMs } from '../system/base/values.ts';
 import { isZone, nearestZone } from '../system/base/zone.ts';
 
 /** A parsed value, or a description of what was expected. */
@@ -150,9 +151,6 @@ function parseWaitMs(text: string): number | null {
   const waitMs = parseDurationMs(text);
   return waitMs !== null && waitMs <= longestTimerMs ? waitMs : null;
 }
-
-/** Longest time of a timer: with more, Node's `setTimeout` fires at once. */
-export const longestTimerMs = 2 ** 31 - 1;
 
 const LONGEST_DAYS = 100_000;
 

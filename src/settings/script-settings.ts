@@ -30,12 +30,21 @@ export const scriptTable = {
   timeout: {
     read: readTimerMs,
     unit: 'Ms',
+    ofExec: { value: 'duration', about: 'end it after this time (default: never)' },
     alsoCalled: ['time-limit', 'timelimit', 'max-time', 'max-duration'],
   },
   /** How many times a failed job is tried again, 0 to 100. Default 0. */
-  retries: { read: readWholeNumber(0, 100), alsoCalled: ['retry', 'tries', 'attempts'] },
+  retries: {
+    read: readWholeNumber(0, 100),
+    ofExec: { value: 'count', about: 'how often to try again after a failure (default: 0)' },
+    alsoCalled: ['retry', 'tries', 'attempts'],
+  },
   /** How long to wait before the next try: `5m`, `exponential 30s 6h`. Default `1m`. */
-  retryDelay: { read: readRetryDelay, alsoCalled: ['backoff'] },
+  retryDelay: {
+    read: readRetryDelay,
+    ofExec: { value: 'delay', about: 'time before the next try: 5m, "exponential 30s 6h" (default: 1m)' },
+    alsoCalled: ['backoff'],
+  },
   /**
    * How a run is treated during which the runner or the machine died: `retry` (at least once), `skip` (until its tier's
    * next pass), `fail` (no more tries). Default: as after any failure.
@@ -48,22 +57,27 @@ export const scriptTable = {
   /** Heap limit of Node scripts: `256mb`, at least `16mb`. Default: V8's own. */
   memory: { read: readByteSize('16mb'), unit: 'Bytes', alsoCalled: ['max-memory', 'memory-limit', 'heap', 'mem'] },
   /** Resident memory of all processes of a run above which a warning is noted: `200mb`. */
-  warnRss: { read: readByteSize('1mb'), unit: 'Bytes' },
+  warnRss: { read: readByteSize('1mb'), unit: 'Bytes', ofExec: true },
   /** Resident memory at which a run is ended: `400mb`. Default: no limit. */
-  maxRss: { read: readByteSize('1mb'), unit: 'Bytes', alsoCalled: ['rss'] },
+  maxRss: {
+    read: readByteSize('1mb'),
+    unit: 'Bytes',
+    ofExec: { value: 'size', about: 'end it if its processes use more memory for 5s: 400mb' },
+    alsoCalled: ['rss'],
+  },
   /** How long the memory may be above that limit. Default `5s`. */
-  rssSustain: { read: readTimerMs, unit: 'Ms' },
+  rssSustain: { read: readTimerMs, unit: 'Ms', ofExec: true },
   /** How much of one run's output is kept on disk, at least `64kb`. Default: the root's `maxOutput`. */
-  maxOutput: { read: readByteSize('64kb'), unit: 'Bytes' },
+  maxOutput: { read: readByteSize('64kb'), unit: 'Bytes', ofExec: true },
   /** Added to the process's niceness, 0 to 19. Default 0. */
-  nice: { read: readWholeNumber(0, 19) },
+  nice: { read: readWholeNumber(0, 19), ofExec: { value: 'number', about: 'add this to its niceness, 0 to 19' } },
   /** Names of variables that scripts get from the runner's environment: `['API_KEY']`. */
   env: { read: readPassedVariables, addsUp: true, alsoCalled: ['environment'] },
   /** For handlers in `jobs/queue/`: a fresh process for each job. Default false. */
   isolate: { read: readFlag },
   /** Failures in a row before an alert is sent, 1 to 1000. Default: `alerts.after`. */
-  alertAfter: { read: readWholeNumber(1, 1_000) },
-  tags: { read: readTagWords, addsUp: true },
+  alertAfter: { read: readWholeNumber(1, 1_000), ofExec: true },
+  tags: { read: readTagWords, addsUp: true, ofExec: true },
   /** The machines that it runs on, by `RUNNER_HOST` or host name: `web-*`, `['web-1', 'web-2']`. Default: any. */
   host: { read: readHostPatterns, alsoCalled: ['hosts'] },
   /** In a fleet, each machine runs it. Default false: one machine runs it per period. */
@@ -72,7 +86,7 @@ export const scriptTable = {
    * A URL that is called when a run starts, succeeds and fails, in the style of healthchecks.io; or the variable that
    * holds it: `$HEALTHCHECK_URL`. For a tier, it is called for its passes. Not allowed in `defaults`.
    */
-  ping: { read: readUrl, isSecret: true, alsoCalled: ['healthcheck'] },
+  ping: { read: readUrl, isSecret: true, ofExec: true, alsoCalled: ['healthcheck'] },
   /** When it runs within its tier: `daily at 02:30`, `0 7 * * 1`, see docs/scripts.md. Default: in each pass. */
   schedule: { read: readRuleText, alsoCalled: ['cron', 'every', 'at', 'interval'] },
   /**
@@ -97,9 +111,21 @@ export const scriptTable = {
    * which shells, PHP, Python, mysqldump and others say that something failed; `false`: such a line causes no warning
    * either.
    */
-  failOn: { read: readPatternList(true), addsUp: true, isProse: true, alsoCalled: ['fail-if', 'error-on'] },
+  failOn: {
+    read: readPatternList(true),
+    addsUp: true,
+    isProse: true,
+    ofExec: { value: 'text', about: 'it has failed if it prints such a line: a text or /a pattern/' },
+    alsoCalled: ['fail-if', 'error-on'],
+  },
   /** A run has failed unless it has printed a line with this text, or one that matches `/this regular expression/`. */
-  expect: { read: readPatternList(false), addsUp: true, isProse: true, alsoCalled: ['success-if', 'expect-output'] },
+  expect: {
+    read: readPatternList(false),
+    addsUp: true,
+    isProse: true,
+    ofExec: { value: 'text', about: 'it has failed unless it prints such a line' },
+    alsoCalled: ['success-if', 'expect-output'],
+  },
   /** The shell of shell scripts without a `#!` line: `bash -euo pipefail`. Default: `/bin/sh`. */
   shell: { read: readShell, alsoCalled: ['interpreter', 'bash', 'sh'] },
 } as const satisfies Readonly<Record<string, Entry & ScriptTraits>>;
@@ -111,6 +137,11 @@ interface ScriptTraits {
   readonly isProse?: true;
   /** Names for its tag from other runners and common words. */
   readonly alsoCalled?: readonly string[];
+  /**
+   * Present if it means something for a command of `runner exec`. With words for the help, it is an option of the call;
+   * otherwise the settings alone can give it, because passes need it after the call.
+   */
+  readonly ofExec?: true | { readonly value: string; readonly about: string };
 }
 
 export interface ScriptSetting extends ScriptTraits {

@@ -245,6 +245,7 @@ export function contextOf({ cwd, env }: Place): CommandContext {
   return {
     cwd,
     env: { ...engine.environment(), ...env },
+    caller: { umask: process.umask(), zone: env.TZ },
     stdout: nowhere,
     stderr: nowhere,
     now: Date.now,

@@ -50,6 +50,12 @@ interface ShowOptions {
   readonly isAwaited?: boolean;
   /** Whether nothing is to be on stdout, on a terminal neither: what is to be there comes in the end. */
   readonly isSilent?: boolean;
+  /** Whether the caller shows the runs and how they end. Default: no. */
+  readonly isShownByCaller?: boolean;
+  /** The environment of the runs. Default: the runner's own. */
+  readonly environment?: NodeJS.ProcessEnv;
+  /** Default: 1 if a run has failed. */
+  readonly exitCodeOf?: (summary: CallSummary) => number;
   /** Whether alerts report failures. Default: yes, unless somebody watches the runs on a terminal. */
   readonly isTold?: boolean | undefined;
   /** Whether a terminal is to show what a script prints, as it comes. */
@@ -71,10 +77,11 @@ export async function runAndShow(
   const stopCode = isQueue ? finishOnSignals(stop) : stopOnSignals(stop);
   const isTerminal = mayBeTerminal() && context.stdout.isTTY;
   const isMailed = !isTerminal && !isAwaited;
-  const isShown = isTerminal && options.isSilent !== true;
+  const { isShownByCaller = false, exitCodeOf = (summary) => exitCodeByRuns(summary, runner) } = options;
+  const isShown = isTerminal && options.isSilent !== true && !isShownByCaller;
   // A viewer who sees each run end gets no summary of the failures.
-  const isSeen = isShown && context.stderr.isTTY;
-  const tell = isSeen ? null : summarizeFailures(context, runner, events, isMailed);
+  const isSeen = isTerminal && options.isSilent !== true && context.stderr.isTTY;
+  const tell = isSeen || isShownByCaller ? null : summarizeFailures(context, runner, events, isMailed);
   const tellingTrouble = tellTrouble(context, runner, events, isMailed);
   if (isShown) {
     letTerminalGo(context);
@@ -94,9 +101,9 @@ export async function runAndShow(
   // Measured only for a budget: loading the clock takes 2 ms.
   const budget = budgetMs === null ? null : { budgetMs, startedAt: performance.now(), isBegun: false };
   // Failures are reported even if an error breaks the pass off.
-  const { args, isTold = !isSeen || isQueue } = options;
+  const { args, environment = runner.environment, isTold = !isSeen || isQueue } = options;
   const summary = await run({
-    runner,
+    runner: { ...runner, environment },
     trigger,
     stop,
     events,
@@ -119,7 +126,7 @@ export async function runAndShow(
     tellMisnamed(context, runner);
     await tellNeverRun(context, runner);
   }
-  context.setExitCode(stopCode() ?? exitCodeOf(summary, runner));
+  context.setExitCode(stopCode() ?? exitCodeOf(summary));
   return summary;
 }
 
@@ -165,7 +172,7 @@ function mayBeTerminal(): boolean {
   return stdout.isCharacterDevice() && stdout.rdev !== statSync('/dev/null').rdev;
 }
 
-function exitCodeOf({ ends, isBroken = false }: CallSummary, runner: Runner): number {
+function exitCodeByRuns({ ends, isBroken = false }: CallSummary, runner: Runner): number {
   if (isBroken) return 1;
   const failed = ends?.some(({ outcome }) => isFailure(outcome)) ?? false;
   return failed && !runner.settings.exitZeroOnFailure ? 1 : 0;

@@ -32,6 +32,7 @@ export type Completed =
   | 'handlers'
   | 'pausables'
   | 'places'
+  | 'commands'
   | 'jobs'
   | 'runs';
 

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Command, Option } from 'commander';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { commandNames } from '../../system/base/command-names.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { type Completed, completedAt } from '../shared/command.ts';
@@ -196,7 +197,17 @@ async function readNames({ context, root }: Here) {
 
 const QUEUE = 'queue';
 
-const scripts: Find = async (here) => (await readNames(here)).flatMap((tier) => tier.scripts.map(toCandidate));
+/** Commands of `runner exec`, which only the log knows. */
+const commands: Find = ({ context, root }) =>
+  withLog(quiet(context), root, async ({ view }) => {
+    const { selectScriptNames } = await import('../../report/model/runs/runs.ts');
+    return (await selectScriptNames((await view()).db)).filter(isExecName).map(toCandidate);
+  }).catch(() => []);
+
+const scripts: Find = async (here, args) => [
+  ...(await readNames(here)).flatMap((tier) => tier.scripts.map(toCandidate)),
+  ...(await commands(here, args)),
+];
 
 const scriptsOfTiers: Find = async (here) =>
   (await readNames(here)).flatMap(({ tier, scripts }) => (tier === QUEUE ? [] : scripts.map(toCandidate)));
@@ -213,6 +224,7 @@ const pausables: Find = async (here, args) => [
   ...(await tiers(here, args)),
   toCandidate(QUEUE),
   ...(await scriptsOfTiers(here, args)),
+  ...(await commands(here, args)),
   ...(await handlers(here, args)),
 ];
 
@@ -255,6 +267,7 @@ const finders: Readonly<Record<Completed, Find>> = {
   handlers,
   pausables,
   places,
+  commands,
   jobs: jobWords,
   runs: runNumbers,
 };

@@ -1,5 +1,13 @@
 import { durationReader } from '../../settings/readers.ts';
+import { scriptSettings } from '../../settings/script-settings.ts';
 import { by, define, readBudget, readCount } from '../shared/command.ts';
+
+/** `--timeout <duration>` and its like, from the options of scripts. */
+const optionsOfExec = Object.fromEntries(
+  scriptSettings.flatMap(({ tag, read, ofExec }) =>
+    typeof ofExec === 'object' ? [[`--${tag} <${ofExec.value}>`, { about: ofExec.about, read: by(read) }]] : [],
+  ),
+);
 
 export const folder = define({
   disable: {
@@ -44,6 +52,36 @@ Examples:
                                these come first in the next call
   0 * * * *  …/runner due      for a host that allows one line, once an hour`,
     load: async () => (await import('../run/due.ts')).due,
+  },
+  exec: {
+    about: 'run any command as a script: locked by its name, recorded, retried, watched',
+    usage: '[options] <name> -- <command...>',
+    args: {
+      '<name>': { about: 'its name in the log: letters, digits, - and _', completes: 'commands' },
+      '[command...]': 'the command and its arguments',
+    },
+    options: {
+      ...optionsOfExec,
+      '--alert': 'tell of a failure as passes do, also on a terminal',
+      '--no-alert': 'tell nobody of a failure, also without a terminal',
+    },
+    help: `
+The command is the script exec/<name>: \`report\`, \`status\`, \`why\`, \`show\`, \`tail\`, \`stop\`, \`pause\` and
+\`mute\` take that name. A second call of the same name is skipped while the first one runs, and so is one
+during a pause; both exit with 0. It has the caller's folder, environment, umask and standard input.
+
+On a terminal you see its output as it comes; under cron the log keeps it, and cron mails failures. What you
+redirect (> file, | program) the command writes there itself. Further options: \`scripts\` in the settings.
+
+Examples:
+  runner exec backup -- mysqldump --all-databases --result-file=dump.sql
+  runner exec sync --timeout 10m --retries 2 -- rclone sync site remote:site
+  runner exec import -- /bin/sh -c 'fetch-orders | php import.php'
+  runner report exec/backup
+
+Exit codes: those of the command; 128 and the number of the signal that ended it; 124 at its time limit;
+126 or 127 if it cannot be started; 0 if the call was skipped; 2 wrong usage.`,
+    load: async () => (await import('../run/exec.ts')).execCommand,
   },
   stop: {
     about: 'stop a running script or job now',

@@ -12,7 +12,7 @@ import {
   type RunFacts,
   runVariables,
 } from '../../child/contract.ts';
-import type { Script } from '../../discovery/script.ts';
+import type { CallersPlace, Script } from '../../discovery/script.ts';
 import type { ScriptOptions } from '../../settings/settings.ts';
 import { databaseVariables } from '../../store/shared/which-log.ts';
 import { sleepUntil } from '../../system/base/clock.ts';
@@ -116,11 +116,19 @@ export async function startProcess(
   const command = commandOf(request);
   const missing = findMissingInterpreter(command, environment.PATH);
   if (missing !== null) return { failure: `interpreter not found: ${missing}` };
-  const isNode = request.script.launch.kind === 'node';
+  const { launch } = request.script;
+  const caller = asCallerOf(request);
+  const output = [caller?.writesTo.stdout ? 1 : appendFd, caller?.writesTo.stderr ? 2 : appendFd] as const;
+  const input = inputFd ?? (caller === null ? 'ignore' : 0);
   return await startCommand(request, command, {
     env: { ...environment, ...probeVariable(request, files, hold) },
-    stdio: [inputFd ?? 'ignore', appendFd, appendFd, ...(isNode ? [fd] : []), ...(hold ? ['pipe' as const] : [])],
+    stdio: [input, ...output, ...(launch.kind === 'node' ? [fd] : []), ...(hold ? ['pipe' as const] : [])],
   });
+}
+
+/** Null: a script, or a handler. */
+function asCallerOf({ script: { launch } }: Pick<RunRequest, 'script'>): CallersPlace | null {
+  return launch.kind === 'program' ? (launch.asCaller ?? null) : null;
 }
 
 /**
@@ -136,14 +144,22 @@ export async function startCommand(
   options: Pick<SpawnOptions, 'env' | 'stdio'>,
 ): Promise<StartedProcess | StartFailure> {
   const start = (): Promise<StartedProcess> => {
-    const child = spawn(program, args, { ...options, cwd: request.root, detached: true });
-    return confirmStart(child, request.script);
+    const caller = asCallerOf(request);
+    const cwd = caller?.cwd ?? request.root;
+    const own = caller === null ? null : process.umask(caller.umask);
+    try {
+      return confirmStart(spawn(program, args, { ...options, cwd, detached: true }), request.script);
+    } finally {
+      if (own !== null) process.umask(own);
+    }
   };
   threads ??= stat('/');
   await threads;
   try {
     return await withBackoff(start, request.stop);
   } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && asCallerOf(request) !== null) return { failure: `it cannot be found: ${message}` };
     return describeNotStarted(error as NodeJS.ErrnoException, basename(program) || program);
   }
 }
@@ -205,9 +221,10 @@ type EnvironmentRequest = VariablesRequest & Pick<RunRequest, 'key' | 'root' | '
  * own folder.
  */
 export function buildEnvironment(request: EnvironmentRequest, files: RunFiles): Record<string, string | undefined> {
+  const own = asCallerOf(request) !== null ? request.environment : userEnvironment(request.environment);
   return {
-    ...userEnvironment(request.environment),
-    ...chosenVariables(request),
+    ...own,
+    ...(own === request.environment ? {} : chosenVariables(request)),
     RUNNER_TMPDIR: files.temporary,
     RUNNER_COUNTS: countsFileOf(files),
     RUNNER_ROOT: request.root,

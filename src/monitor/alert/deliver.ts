@@ -2,11 +2,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { discover } from '../../discovery/discover.ts';
+import { optionsOfExec } from '../../discovery/exec.ts';
 import type { ChannelSettings } from '../../settings/channels.ts';
 import { ownEnvironment, type Runner } from '../../settings/settings.ts';
 import type { DeliveryRow } from '../../store/statements/monitor/alerts.ts';
 import type { Store } from '../../store/store.ts';
 import type { DeliveryKind } from '../../store/words.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../system/base/values.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -153,6 +155,7 @@ async function sendQueuedPing(runner: Runner, { channel: subject, body }: Delive
 async function findPingUrl({ root, settings }: Runner, subject: string): Promise<string | null> {
   const [tier = '', script] = subject.split('/');
   if (script === undefined) return settings.tiers[tier]?.ping ?? null;
+  if (isExecName(subject)) return (await optionsOfExec(settings, subject)).ping ?? null;
   const { tiers, elsewhere } = await discover(root, settings, { tier });
   const scripts = [...tiers.flatMap((each) => each.scripts), ...elsewhere];
   return scripts.find(({ name }) => name === subject)?.options.ping ?? null;

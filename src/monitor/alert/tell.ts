@@ -1,4 +1,5 @@
 import { discover } from '../../discovery/discover.ts';
+import { optionsOfExec } from '../../discovery/exec.ts';
 import { CALM_MS } from '../../queue/settle/retry-policy.ts';
 import type { ChannelSettings } from '../../settings/channels.ts';
 import type { AlertSettings, Runner, ScriptOptions } from '../../settings/settings.ts';
@@ -7,6 +8,7 @@ import { incidentsOf, type Mute } from '../../store/statements/monitor/incidents
 import type { Store, StoreSession } from '../../store/store.ts';
 import { FAILING, isOfRuns } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { matchGlob } from '../../system/base/glob.ts';
 import { HOUR_MS, lastInstantMs } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -62,6 +64,7 @@ function createOptionsBook({ root, settings }: Teller['runner']): OptionsOf {
   let found: Promise<ReadonlyMap<string, ScriptOptions>> | null = null;
   return async (subject) => {
     if (!subject.includes('/')) return {};
+    if (isExecName(subject)) return await optionsOfExec(settings, subject);
     found ??= readOptions(root, settings);
     return (await found).get(subject) ?? {};
   };

@@ -51,7 +51,7 @@ export async function noteTrouble({ statements, runs }: StoreSession, run: Doubt
 /** The same for a job that fails without a failed run: before its first try, or because its rule gives no next time. */
 export async function noteUnbegun(
   session: StoreSession,
-  { name }: Pick<JobRow, 'name'>,
+  { name, tier }: Pick<JobRow, 'name' | 'tier'>,
   reason: string,
   at: number,
 ): Promise<void> {
@@ -59,7 +59,7 @@ export async function noteUnbegun(
     ...({ outcome: 'not-started', exit_code: null, signal: null, error_name: null, error_message: reason } as const),
     ...{ error_stack: null, output: null, reason, warning: null },
   };
-  const script = `queue/${withoutParameters(name)}`;
+  const script = tier === null ? `queue/${withoutParameters(name)}` : name;
   await noteTrouble(session, { script, startedAt: at, runId: null, end, at, isLate: false });
 }
 

@@ -1,7 +1,7 @@
 /** Each word that is a command after `runner`, grouped as in `--help`. No tier can have such a name. */
 export const commandGroups = {
   'The first day': ['init', 'new', 'list', 'run', 'cron', 'status', 'report', 'why', 'show', 'doctor'],
-  Scripts: ['disable', 'enable', 'due', 'stop', 'pause', 'resume', 'repeat'],
+  Scripts: ['disable', 'enable', 'due', 'exec', 'stop', 'pause', 'resume', 'repeat'],
   'The queue': ['add', 'work', 'jobs', 'job', 'claim', 'kick', 'import'],
   'Watching and alerts': [
     'next',

@@ -4,6 +4,9 @@ import { errorCode } from './errors.ts';
 /** The last instant that a date can hold, in UTC epoch milliseconds. */
 export const lastInstantMs = 8.64e15;
 
+/** Longest time of a timer: with more, Node's `setTimeout` fires at once. */
+export const longestTimerMs = 2 ** 31 - 1;
+
 /** Whether a value is a valid instant: a row written by plain SQL may hold anything. */
 export function isInstant(found: unknown): found is number {
   return typeof found === 'number' && Math.abs(found) <= lastInstantMs;

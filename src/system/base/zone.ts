@@ -20,9 +20,13 @@ export function hostZone(): string {
 /**
  * Drops the caller's `TZ`. A shell's profile, a crontab and a panel may have different zones, and a daily script would
  * be due at another time for each of them. Until the settings name a zone, this process uses the machine's.
+ *
+ * @returns the caller's
  */
-export function leaveCallersZone(): void {
+export function leaveCallersZone(): string | undefined {
+  const { TZ } = process.env;
   delete process.env.TZ;
+  return TZ;
 }
 
 /** Sets the zone of the settings for this process and all that it starts; null: the settings name none. */

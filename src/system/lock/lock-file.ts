@@ -18,6 +18,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../base/errors.ts';
+import { EXEC, isExecName } from '../base/exec-name.ts';
 import { isSameProcess, type ProcessIdentity } from '../process/identity.ts';
 import {
   type HolderFile,
@@ -197,7 +198,17 @@ async function releaseLock(entry: LockEntry, stopRefreshing: () => Promise<void>
   }
 }
 
-const lockPath = (folder: string, name: string): string => join(folder, `${name}.lock`);
+const lockPath = (folder: string, name: string): string => join(folder, `${fileNameOf(name)}.lock`);
+
+/** The lock of `exec/backup` is `_exec_backup.lock`. No tier's name begins with `_`. */
+function fileNameOf(name: string): string {
+  return isExecName(name) ? `_${EXEC}_${name.slice(EXEC.length + 1)}` : name;
+}
+
+/** The name of the lock that has this file, without its `.lock`. */
+export function lockNameOf(file: string): string {
+  return file.startsWith(`_${EXEC}_`) ? `${EXEC}/${file.slice(EXEC.length + 2)}` : file;
+}
 
 /*
  * A lock is a folder that contains its holder's file. The folder is made elsewhere, with its file, and renamed into

@@ -31,6 +31,8 @@ export interface PassJob {
   readonly dueAt?: number | null;
   /** 1 for the first try. */
   readonly attempt: number;
+  /** When its next try is due, if this pass makes it; epoch milliseconds. Absent: at once. */
+  readonly notBefore?: number;
   /** Its row as last read: another machine may run it first. */
   readonly seen?: ScriptClaim['seen'];
   /** Absent: it was not claimed when it was queued. */

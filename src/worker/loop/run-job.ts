@@ -120,9 +120,10 @@ async function openFiles(recorder: PassRecorder, run: ScriptRun) {
   return moved && { run: moved, output: createFiles(moved) };
 }
 
-function createFiles({ state, key }: ScriptRun) {
+function createFiles({ state, key, script: { launch } }: ScriptRun) {
+  const input = launch.kind === 'program' ? (launch.asCaller?.input ?? null) : null;
   try {
-    return createRunFiles(runFilesOf(state, key));
+    return createRunFiles(runFilesOf(state, key), input);
   } catch (error) {
     return { failure: describeNoFiles(error as Error), error };
   }

@@ -3,11 +3,13 @@ import { join } from 'node:path';
 import { hasOwnTimes } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/run-script.ts';
+import { decideRetry, policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import { type CrontabTimes, dueByCrontab } from '../../schedule/crontab-times.ts';
 import type { Store } from '../../store/store.ts';
-import { clockOffsetMs } from '../../system/base/clock.ts';
+import { clockOffsetMs, sleepUntil } from '../../system/base/clock.ts';
 import { errorCode } from '../../system/base/errors.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows } from '../invocation/with-store.ts';
 import { leaveRest } from '../pass/collect-jobs.ts';
@@ -194,6 +196,7 @@ class ScriptExecutor implements Executor<JobTurn> {
     const { stop, admit } = this.#pass;
     const job = stop.reason === null ? this.#pass.waiting.shift() : undefined;
     if (job === undefined) return null;
+    if (job.notBefore !== undefined) await sleepUntil(stop.noMore, job.notBefore - this.#pass.runner.now());
     const reason = (await admit?.(job.script)) ?? null;
     if (reason !== null) stop.startNothing(reason);
     if (stop.reason === null) return job;
@@ -202,12 +205,18 @@ class ScriptExecutor implements Executor<JobTurn> {
   }
 
   async run(turn: JobTurn): Promise<void> {
+    const { ends, waiting } = this.#pass;
     const running = runJob(this.#pass, turn, {
       onStarted: () => this.#holdNext(turn),
-      end: (ended) => this.#end(ended),
+      end: async (ended) => {
+        const settled = await this.#end(ended);
+        // Nobody else knows the command.
+        if (isExecName(turn.run.name)) waiting.push(...nextTryOf(ended, settled));
+        return settled;
+      },
     });
     const end = await running.finally(() => this.#onEnded?.());
-    if (end !== null) this.#pass.ends.push({ outcome: end.outcome });
+    if (end !== null) ends.push({ outcome: end.outcome });
   }
 
   /** Starts the process of the next job while this one runs. */
@@ -279,6 +288,14 @@ class ScriptExecutor implements Executor<JobTurn> {
   }
 }
 
+/** Without the log, nobody but this pass counts the tries. Empty: there is none. */
+function nextTryOf({ run, end, isRetryable }: EndedRun<ScriptRun>, { decision }: Settled): readonly PassJob[] {
+  const { seen: _, claim: __, ...job } = run.job;
+  const ended = { outcome: end.outcome, attempt: run.attempt, isRetryable, at: end.finishedAt };
+  const next = decision ?? decideRetry(policyOf(run.script.options), ended);
+  return next.state === 'retrying' ? [{ ...job, attempt: run.attempt + 1, notBefore: next.runAt }] : [];
+}
+
 const FILE_GONE = 'its file is gone';
 
 /** Not if all of `jobs/` is gone, and not for a link whose target is gone: then the run itself reports it. */
@@ -318,14 +335,15 @@ export async function workPass(call: StoreInvocation, work: Work): Promise<Worke
     jobs.filter(({ claim }) => claim).length,
   );
   const recorder = new PassRecorder({ call, worker, isShared: store.fleet !== null }, log);
-  const admit = createAdmission(call, ({ name }) => askUsualDuration(store, name));
+  const isExec = isExecName(worker.tier);
+  const admit = isExec ? null : createAdmission(call, ({ name }) => askUsualDuration(store, name));
   const findFree = () => unlessLost(() => readFree(store, worker.tier));
   let isFinished = false;
   const onFinished = (): void => {
     isFinished = true;
   };
-  // In a fleet the worker's signs of life end first.
-  const shared = store.fleet === null ? { onFinished } : { findFree };
+  // In a fleet the worker's signs of life end first; and after a failure another try may follow.
+  const shared = store.fleet !== null ? { findFree } : isExec ? {} : { onFinished };
   const pass = { ...call, tier: worker.tier, worker, recorder, admit, ...shared };
   const { ends, rest } = await workOff(pass, jobs).finally(() => {
     if (recorder.isSpooled) call.spooledTiers.add(worker.tier);

@@ -8,6 +8,7 @@ import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
 import type { WorkerKind } from '../../store/words.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { StopRequest, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
@@ -55,7 +56,9 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
   const due = ours.filter((job) => mayRun(collector, job));
   const all = inOrder(collector, due, own).flatMap((job) => toPassJob(collector, job, own.get(job.id)));
   const jobs = await linkJobs(collector, all, due);
-  return isShared(call) || isLimited(call) ? jobs : await claimFirst(collector, jobs);
+  return isShared(call) || (isLimited(call) && !isExecName(request.tier.name))
+    ? jobs
+    : await claimFirst(collector, jobs);
 }
 
 /** The code that reads links is loaded only if there are any. */
@@ -379,6 +382,8 @@ async function noteMachine({ store, runner }: StoreInvocation, { tier }: TierReq
   await machines.note({
     ...{ host, seenAt: runner.now(), clockOffsetMs: clockOffsetMs(), runnerVersion: runner.version },
   });
+  // A crontab line belongs to its machine.
+  if (isExecName(tier.name)) return;
   const copies = new Map([...tier.scripts, ...(tier.elsewhere ?? [])].map((script) => [script.name, toCopy(script)]));
   await machines.noteCopies(host, tier.name, [...copies.values()]);
 }

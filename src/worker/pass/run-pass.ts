@@ -3,6 +3,7 @@ import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import {
   describeWorker,
   finishWorker,
@@ -72,7 +73,8 @@ async function takeAndWork(
   const { store } = call;
   const { tier } = worker;
   const pauses = await store.pauses.inForce(worker.startedAt);
-  const pause = request.kind === 'script' ? null : findPause(pauses, tier);
+  const isNamed = request.kind === 'script' && !isExecName(tier);
+  const pause = isNamed ? null : findPause(pauses, tier);
   if (pause !== null) {
     await skipTier(store, worker, 'paused', describePause(pause, 'was'));
     return reportSkipped(call, tier, describePause(pause, 'is'));

@@ -8,6 +8,7 @@ import { cancelWaiting } from '../../queue/settle/change-by-event.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store } from '../../store/store.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { bootOfMachine, machineName } from '../../system/process/identity.ts';
 import type { CallSummary, Invocation, StoreInvocation, TierRequest } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
@@ -116,7 +117,8 @@ async function findDueTiers(call: StoreInvocation): Promise<readonly string[]> {
     (store.fleet === null || job.host !== null || job.links_met === 0 || isLeftOver(job, at));
   if (stop.reason !== null || !open.some(isWaiting)) return [];
   const pauses = await store.pauses.inForce(at);
-  const due = open.filter((job) => isWaiting(job) && findPause(pauses, job.name) === null);
+  const due = open.filter((job) => isWaiting(job) && findPause(pauses, job.name) === null && !isExecName(job.name));
+  if (open.some(({ name }) => isExecName(name))) await endLeft(call);
   const names = namesOrReport(call);
   if (names === null) return [];
   const gone = due.filter(({ tier }) => !names.includes(tier));
@@ -127,6 +129,12 @@ async function findDueTiers(call: StoreInvocation): Promise<readonly string[]> {
   }
   const free = await withoutHeld(store, new Set(due.map(({ tier }) => tier)));
   return names.filter((name) => free.has(name) && !spooledTiers.has(name));
+}
+
+/** Ends the jobs of commands whose calls of `runner exec` have died. */
+async function endLeft(call: StoreInvocation): Promise<void> {
+  const { endLeftCommands } = await import('./run-exec.ts');
+  await endLeftCommands(call);
 }
 
 function isForHere({ host }: ScriptJobRow): boolean {

@@ -3,6 +3,7 @@ import type { KeptEnd } from '../../execution/result/result.ts';
 import { periodStart } from '../../schedule/period.ts';
 import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
 import { readSpool, type SpoolHeader } from '../../store/spool/read.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { takeLockFile } from '../../system/lock/lock-file.ts';
 import { trustedFallbacksOf, usableStateFolder } from '../../system/place/fallback.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
@@ -73,7 +74,7 @@ async function work(
   const scripts = withoutRivals([...chosen.keys()]).filter((script) => mayRunAlone(script) && !isRunning(call, script));
   const names = scripts.map(({ name }) => name);
   call.events.emit('pass-started', { tier, scripts: names, hasScripts: chosen.size > 0 });
-  const admit = createAdmission(call, async () => null);
+  const admit = isExecName(tier) ? null : createAdmission(call, async () => null);
   const each = scripts.map((script) => ({ id: null, script, scheduledFor: chosen.get(script) ?? null, attempt: 1 }));
   const jobs = await linkOwn(call, each, worker);
   const { ends } = await workOff({ ...call, tier, worker, recorder, admit }, jobs).finally(() => recorder.close());

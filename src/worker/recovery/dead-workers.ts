@@ -33,7 +33,7 @@ import { now } from '../../system/base/clock.ts';
 import { openPlainFile } from '../../system/base/plain-file.ts';
 import { listNames } from '../../system/base/values.ts';
 import { type DeadHolder, describeDead } from '../../system/lock/holder.ts';
-import { clearDeadLock } from '../../system/lock/lock-file.ts';
+import { clearDeadLock, lockNameOf } from '../../system/lock/lock-file.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import {
   checkLiveness,
@@ -75,7 +75,7 @@ export async function clearDeadLocks(store: Store, state: StateFolder, at: numbe
 /** Tiers with a lock, or with leftovers beside one: `hourly.lock.<token>.new`. */
 function listLockedTiers({ locks }: StateFolder): readonly string[] {
   const tiers = listNames(locks).flatMap((name) => /^(.+?)\.lock(?:\.|$)/.exec(name)?.[1] ?? []);
-  return [...new Set(tiers)];
+  return [...new Set(tiers.map(lockNameOf))];
 }
 
 export interface Rescue {

@@ -5,6 +5,7 @@ import { type NewWorker, processOf, type SeenFrom } from '../../store/statements
 import type { Store, StoreSession } from '../../store/store.ts';
 import type { SkipCode } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { listNames } from '../../system/base/values.ts';
 import {
   type DeadHolder,
@@ -135,7 +136,7 @@ export function takeTierSlot<Begun>(
  * @param verb `was` in the log, which is read later
  */
 export function describeHeld(tier: string, holder: LockHolder, verb: 'is' | 'was'): string {
-  return `another pass of ${tier} ${verb} running: ${describeHolder(holder)}`;
+  return `another ${isExecName(tier) ? 'call' : 'pass'} of ${tier} ${verb} running: ${describeHolder(holder)}`;
 }
 
 /** Records a call that could not run the tier. */

@@ -50,7 +50,15 @@ async function call(...args: readonly string[]): Promise<Told> {
   const [stdout, stderr] = [new Collector(), new Collector()];
   let code = 0;
   await runCommandLine(args, {
-    ...{ cwd: root, env, now: Date.now, distFolder, version: packageJson.version, asksLittle: () => {} },
+    ...{
+      caller: context.caller,
+      cwd: root,
+      env,
+      now: Date.now,
+      distFolder,
+      version: packageJson.version,
+      asksLittle: () => {},
+    },
     stdout: stdout as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
     setExitCode: (given) => {
@@ -72,6 +80,7 @@ class Collector extends Writable {
 
 const context = {
   ...{ cwd: root, env, now: Date.now, distFolder, version: packageJson.version, asksLittle: () => {} },
+  caller: { umask: process.umask(), zone: env.TZ },
   ...{ stdout: process.stderr, stderr: process.stderr, setExitCode: () => {}, findWrongUse: async () => null },
 };
 

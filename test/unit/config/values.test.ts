@@ -5,14 +5,13 @@ import { describeExcess } from '../../../src/child/contract.ts';
 import {
   expectedDuration,
   longestDurationMs,
-  longestTimerMs,
   parseByteSize,
   parseDelayMs,
   parseDurationMs,
 } from '../../../src/settings/readers.ts';
 import { memberOf, parseExactly, writeExactly } from '../../../src/system/base/exact-json.ts';
 import { readLocalTime } from '../../../src/system/base/local-time.ts';
-import { allEnded, describeFound, printableName, shellWord } from '../../../src/system/base/values.ts';
+import { allEnded, describeFound, longestTimerMs, printableName, shellWord } from '../../../src/system/base/values.ts';
 import { tries } from '../../support/tries.ts';
 
 const circle: { self?: unknown } = {};

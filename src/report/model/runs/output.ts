@@ -70,12 +70,23 @@ const CHUNK_BYTES = 64 * 1024;
  * there is no such file: the run has ended, or has not begun to write.
  */
 export function openLiveOutput(live: LiveOutput): AsyncGenerator<string> | null {
+  const bytes = openLiveBytes(live);
+  return bytes && decode(bytes);
+}
+
+async function* decode(bytes: AsyncGenerator<Buffer>): AsyncGenerator<string> {
+  const decoder = new StringDecoder('utf8');
+  for await (const piece of bytes) yield decoder.write(piece);
+}
+
+/** The same as the run has written it. A piece is valid until the next one is asked for. */
+export function openLiveBytes(live: LiveOutput): AsyncGenerator<Buffer> | null {
   const fd = openIfThere(live.path);
   return fd === null ? null : follow(fd, live);
 }
 
 /** Once open, the file can be read to its end even after it was removed. */
-async function* follow(fd: number, live: LiveOutput): AsyncGenerator<string> {
+async function* follow(fd: number, live: LiveOutput): AsyncGenerator<Buffer> {
   const reader = new GrowingFile(fd);
   try {
     while (!live.signal.aborted) {
@@ -103,10 +114,9 @@ async function* readSoFar(state: StateFolder, path: string): AsyncGenerator<stri
   }
 }
 
-/** Remembers how far a file was read, and half a character at the end of what was read. */
+/** Remembers how far a file was read. */
 class GrowingFile {
   readonly #fd: number;
-  readonly #decoder = new StringDecoder('utf8');
   readonly #chunk = Buffer.alloc(CHUNK_BYTES);
   #position = 0;
 
@@ -114,19 +124,19 @@ class GrowingFile {
     this.#fd = fd;
   }
 
-  *readNew(): Generator<string> {
+  *readNew(): Generator<Buffer> {
     const { size } = fstatSync(this.#fd);
     if (size < this.#position) {
       // The runner cut the middle out of a file that grew too long.
       this.#position = size;
-      yield '\n[… output left out …]\n';
+      yield Buffer.from('\n[… output left out …]\n');
     }
     while (this.#position < size) {
       const length = Math.min(CHUNK_BYTES, size - this.#position);
       const read = readSync(this.#fd, this.#chunk, 0, length, this.#position);
       if (read === 0) return;
       this.#position += read;
-      yield this.#decoder.write(this.#chunk.subarray(0, read));
+      yield this.#chunk.subarray(0, read);
     }
   }
 }
