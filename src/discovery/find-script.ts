@@ -1,6 +1,7 @@
 import { basename, dirname, extname, join, relative, resolve, sep } from 'node:path';
 import type { Runner } from '../settings/settings.ts';
 import { NoSuchName } from '../system/base/errors.ts';
+import { isExecName } from '../system/base/exec-name.ts';
 import { nearestPath } from '../system/base/suggest.ts';
 import { printableLine } from '../system/base/text.ts';
 import { isFolder, listNames, printableName, shellWord } from '../system/base/values.ts';
@@ -28,6 +29,12 @@ export async function findScriptToRun(runner: PlaceOfCall, word: string): Promis
   const [tierName = '', ...rest] = name.split('/');
   if (rest.length === 0) return await findByShortName(runner, name);
   if (tierName === QUEUE_TIER) throw namesHandler(rest.join('/'));
+  if (isExecName(name)) {
+    throw new NoSuchName(
+      `${name} is a command, which only its crontab line or its caller knows: ` +
+        `\`npx folder-runner exec ${shellWord(rest.join('/'))} -- <command>\` runs it.`,
+    );
+  }
   const tier = await findTier(runner, tierName);
   const script = tier.scripts.find((each) => each.name === name);
   const other = tier.elsewhere?.find((each) => each.name === name);

@@ -28,6 +28,7 @@ export function discoveryToJson(
   pauses: readonly Pause[] = [],
   disabled: readonly DisabledScript[] = [],
   times: readonly NextTime[] = [],
+  commands: readonly string[] = [],
 ) {
   const isDisabled = (path: string): boolean => disabled.some((script) => script.path === path);
   const timed = (script: Script) => {
@@ -43,6 +44,7 @@ export function discoveryToJson(
     })),
     unread: unread.map(({ tier, reason }) => ({ tier, reason })),
     handlers: handlers.map((script) => foundScriptToJson(script, pauses)),
+    commands: commands.map((name) => ({ script: name, pause: pausedToJson(pauses, name) })),
     disabled: disabled.map(({ name, path }) => ({ script: name, path })),
     ignored: ignored.filter(({ path }) => !isDisabled(path)).map(({ path, reason }) => ({ path, reason })),
     elsewhere: elsewhere.map(({ name, path, options }) => ({ script: name, path, hosts: options.host ?? [] })),

@@ -6,6 +6,7 @@ import { readPatterns } from '../queue/add/values.ts';
 import { EVERYTHING, pauseNameOf, WHOLE_QUEUE } from '../queue/pauses.ts';
 import { incidentsOf } from '../store/statements/monitor/incidents.ts';
 import { NoSuchName, UsageError } from '../system/base/errors.ts';
+import { EXEC, isExecLabel, isExecName } from '../system/base/exec-name.ts';
 import { matchGlob } from '../system/base/glob.ts';
 import { printableLine } from '../system/base/text.ts';
 import { tierOf } from './model/runs/run.ts';
@@ -100,9 +101,10 @@ export async function findRun(view: LogView, id: number): Promise<RunWithOutput>
 export async function findPausables(site: Site, words: readonly string[], { cwd }: Wanted = {}): Promise<string[]> {
   const { tiers, unread, handlers } = (await site.jobs()).discovery;
   const waiting = await countWaitingNames((await site.view()).db, 0);
+  const logged = await selectScriptNames((await site.view()).db);
   const pausables: Pausables = {
-    tiers: [...tiers, ...unread].map((each) => ('name' in each ? each.name : each.tier)),
-    scripts: tiers.flatMap(({ scripts }) => scripts.map(({ name }) => name)),
+    tiers: [EXEC, ...[...tiers, ...unread].map((each) => ('name' in each ? each.name : each.tier))],
+    scripts: [...tiers.flatMap(({ scripts }) => scripts.map(({ name }) => name)), ...logged.filter(isExecName)],
     jobNames: [...new Set([...handlerNames({ handlers }), ...waiting.map(({ name }) => name)])],
   };
   const from = { root: site.root, cwd: cwd ?? site.root };
@@ -132,6 +134,8 @@ interface Pausables {
 
 function choosePausable(word: string, { tiers, scripts, jobNames }: Pausables): string {
   if ([...tiers, ...scripts, WHOLE_QUEUE].includes(word)) return word;
+  // It may be paused before its first call.
+  if (isExecName(word) && isExecLabel(word.slice(EXEC.length + 1))) return word;
   if (word.startsWith(`${WHOLE_QUEUE}/`)) return nameOfJobs(word.slice(WHOLE_QUEUE.length + 1));
   if (isPattern(word)) return nameOfPattern(word, tiers);
   const short = scripts.filter((script) => script.endsWith(`/${word}`));
@@ -175,14 +179,16 @@ const OTHER_SUBJECTS = [WHOLE_QUEUE, 'log', 'disk', 'alerts'];
  *
  * @throws {NoSuchName} with the nearest name
  */
-export async function refuseUnknownMutes({ store, known }: Site, mutes: readonly string[]): Promise<void> {
+export async function refuseUnknownMutes({ store, known, view }: Site, mutes: readonly string[]): Promise<void> {
   const names = mutes.filter((name) => !isPattern(name));
   const tiers = await known();
   if (names.length === 0 || tiers === undefined) return;
   const open = store === null ? [] : await incidentsOf(store.statements).current();
   const scripts = tiers.flatMap((tier) => [...tier.scripts, ...(tier.disabled ?? [])]);
+  const logged = store === null ? [] : await selectScriptNames((await view()).db);
   const subjects = [
     ...tiers.map(({ tier }) => tier),
+    ...[EXEC, ...logged.filter(isExecName)],
     ...scripts,
     ...scripts.filter((name) => tierOf(name) === WHOLE_QUEUE).map(withoutTier),
     ...open.map(({ subject }) => subject),

@@ -189,7 +189,12 @@ function readOwnCall(text: string, env: NodeJS.ProcessEnv) {
   const args = ['--root', own.root, own.name, ...own.args];
   const path = readCrontabWord(own.script).replace(/^~(?=\/)/, () => env.HOME ?? '/');
   const command: CallCommand = { args, cwd: env.HOME ?? '/', env, ...scriptToTry(path, own.root) };
-  return { name: own.name, root: tryFindRoot(own.root, undefined, '/'), namedRoot: own.root, command };
+  return {
+    name: nameIn([own.name, ...own.args]),
+    root: tryFindRoot(own.root, undefined, '/'),
+    namedRoot: own.root,
+    command,
+  };
 }
 
 /** The command of a shell line that calls this package. */

@@ -7,6 +7,7 @@ import type { Site } from '../../discovery/site.ts';
 import { readDifferences } from '../../monitor/machines.ts';
 import { discoveryToJson, formatJson } from '../../report/json.ts';
 import { type NextTime, readNextTimes } from '../../report/model/next/next-times.ts';
+import { selectScriptNames } from '../../report/model/runs/runs.ts';
 import { readStatus, statusRecord, withFigures } from '../../report/model/status.ts';
 import { renderWhy } from '../../report/terminal/findings.ts';
 import { renderList } from '../../report/terminal/overview.ts';
@@ -18,6 +19,7 @@ import { readWhy } from '../../report/why/why.ts';
 import { loadSettings, readGiven } from '../../settings/load.ts';
 import { nothingGiven, type Settings } from '../../settings/settings.ts';
 import { sentenceOf, UsageError } from '../../system/base/errors.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import type { CommandContext } from '../shared/context.ts';
 import { noteSpooled, print, rootOf, withLogIfAny } from '../shared/open.ts';
 import type { Given } from '../table.ts';
@@ -94,10 +96,11 @@ async function tryGiven(root: string, settings: Settings) {
 export async function list(context: CommandContext, options: Given<'list'>): Promise<void> {
   const root = rootOf(context, options.root);
   const found = await readJobs(context, root);
-  const { pauses, differences, times } = await withLogIfAny(context, options.root, async (site) => ({
+  const { pauses, differences, times, commands } = await withLogIfAny(context, options.root, async (site) => ({
     pauses: await site.pauses(),
     differences: site.store === null ? [] : await readDifferences(site.store, site.nowMs),
     times: await readTimes(found, site),
+    commands: (await selectScriptNames((await site.view()).db)).filter(isExecName),
   }));
   const screen = createScreen(context);
   const tiers = withFarPasses(found.tiers, times, screen.clock);
@@ -106,7 +109,7 @@ export async function list(context: CommandContext, options: Given<'list'>): Pro
   const output = openTextOutput(context.stdout);
   await output.write(
     options.json
-      ? formatJson(discoveryToJson(discovery, pauses, disabled, times))
-      : renderList(discovery, root, screen, { pauses, disabled, times }),
+      ? formatJson(discoveryToJson(discovery, pauses, disabled, times, commands))
+      : renderList(discovery, root, screen, { pauses, disabled, times, commands }),
   );
 }

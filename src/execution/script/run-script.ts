@@ -20,6 +20,7 @@ import {
   runFilesOf,
 } from '../run-files.ts';
 import {
+  asCallerOf,
   commandOf,
   type Exit,
   type RunRequest,
@@ -76,7 +77,7 @@ async function endRun(
 
 /** Only a failure needs to know where another interpreter is. While the package is replaced, that is unknown. */
 async function addCure(request: RunRequest, failed: StartFailure): Promise<StartFailure> {
-  if (isNode(request)) return failed;
+  if (isNode(request) || asCallerOf(request) !== null) return failed;
   const cures = await import('../result/cures.ts').catch(() => null);
   const cure = cures?.describeMissingInterpreter(request, commandOf(request)) ?? null;
   return cure === null ? failed : { ...failed, failure: `${failed.failure}; ${cure}` };

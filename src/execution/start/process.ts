@@ -1,5 +1,6 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
@@ -16,6 +17,7 @@ import type { CallersPlace, Script } from '../../discovery/script.ts';
 import type { ScriptOptions } from '../../settings/settings.ts';
 import { databaseVariables } from '../../store/shared/which-log.ts';
 import { sleepUntil } from '../../system/base/clock.ts';
+import { errorCode } from '../../system/base/errors.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { MS_PER_TICK, machineName, readStatFields } from '../../system/process/identity.ts';
 import { defaultPath, findOwnNode, findProgram, userEnvironment } from '../../system/process/programs.ts';
@@ -127,7 +129,7 @@ export async function startProcess(
 }
 
 /** Null: a script, or a handler. */
-function asCallerOf({ script: { launch } }: Pick<RunRequest, 'script'>): CallersPlace | null {
+export function asCallerOf({ script: { launch } }: Pick<RunRequest, 'script'>): CallersPlace | null {
   return launch.kind === 'program' ? (launch.asCaller ?? null) : null;
 }
 
@@ -158,8 +160,12 @@ export async function startCommand(
   try {
     return await withBackoff(start, request.stop);
   } catch (error) {
-    const { message, code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' && asCallerOf(request) !== null) return { failure: `it cannot be found: ${message}` };
+    const caller = asCallerOf(request);
+    if (caller !== null && errorCode(error) === 'ENOENT') {
+      return {
+        failure: existsSync(caller.cwd) ? `command not found: ${program}` : `its folder is gone: ${caller.cwd}`,
+      };
+    }
     return describeNotStarted(error as NodeJS.ErrnoException, basename(program) || program);
   }
 }

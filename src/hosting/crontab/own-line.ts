@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { UsageError } from '../../system/base/errors.ts';
+import { EXEC, isExecLabel } from '../../system/base/exec-name.ts';
 
 const NEEDS_NO_QUOTES = /^[\w@:,./+=-]+$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
@@ -48,10 +49,15 @@ export function argsOf(words: readonly string[]): readonly string[] {
   return words.slice(words.findIndex((word) => programName.test(word)) + 1);
 }
 
-/** The called tier or command: the first word that is neither an option nor an option's value. */
+/**
+ * The called tier or command: the first word that is neither an option nor an option's value. `exec/backup` for the
+ * words of `runner exec backup -- …`.
+ */
 export function nameIn(args: readonly string[]): string | null {
   const isValue = (index: number): boolean => ['--root', '--budget'].includes(args[index - 1] ?? '');
-  return args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
+  const name = args.find((arg, index) => !arg.startsWith('-') && !isValue(index)) ?? null;
+  const label = args[args.indexOf('--') - 1] ?? '';
+  return name === EXEC && isExecLabel(label) ? `${EXEC}/${label}` : name;
 }
 
 /** The index at which the words of a command call this package's command. */

@@ -5,6 +5,7 @@ import { findMissedByCrontab, type ReadCrontab } from '../../schedule/crontab-ti
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure, type Outcome } from '../../store/words.ts';
+import { EXEC, isExecName } from '../../system/base/exec-name.ts';
 import { hasWarning } from '../../system/base/format.ts';
 import { field, quoting, type RecordOf, record, shown, type Values } from '../../system/base/record.ts';
 import { compareBytes } from '../../system/base/values.ts';
@@ -225,7 +226,9 @@ async function readTiers(
   for (const tier of [...names].filter(isWanted)) tiers.push(await readTier(db, tier, query));
   const withScripts = new Set(scripts.map(tierOf));
   return tiers
-    .filter((tier) => tier.presence !== 'gone' || tier.passes > 0 || withScripts.has(tier.tier))
+    .filter(
+      ({ tier, presence, passes }) => (presence !== 'gone' && tier !== EXEC) || passes > 0 || withScripts.has(tier),
+    )
     .sort(byPeriod);
 }
 
@@ -235,7 +238,7 @@ async function readTier(
   { sinceMs, untilMs, known, pauses, crontab }: Asked,
 ): Promise<TierOverview> {
   const periodMs = tierPeriodMs(tier);
-  const presence = presenceOf(known, (each) => each.tier === tier);
+  const presence = tier === EXEC ? 'present' : presenceOf(known, (each) => each.tier === tier);
   const calls = await selectCalls(db, tier, { sinceMs, untilMs });
   const before = await selectLastCallBefore(db, tier, sinceMs);
   const calledAtMs = (before ? [before, ...calls.calls] : sinceScheduled(calls.calls)).map((call) => call.startedAtMs);
@@ -334,6 +337,8 @@ function hadOutcome(runs: RunFigures | undefined, outcomes: readonly Outcome[] |
 }
 
 function presenceOfScript(known: readonly KnownTier[] | undefined, script: string): Presence {
+  // Its command is where it is called.
+  if (isExecName(script)) return 'present';
   const isUnread = known?.some((each) => each.isUnread && each.tier === tierOf(script));
   if (isUnread) return 'unknown';
   const presence = presenceOf(known, ({ scripts }) => scripts.includes(script));

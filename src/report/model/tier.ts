@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type ExpressionBuilder, type Kysely, sql } from 'kysely';
 import type { Site } from '../../discovery/site.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { type CrontabView, expectByCrontab, isRegularCall } from '../../schedule/crontab-times.ts';
@@ -16,6 +16,7 @@ import {
   workerStates,
 } from '../../store/words.ts';
 import { isDenied } from '../../system/base/errors.ts';
+import { EXEC, isExecName } from '../../system/base/exec-name.ts';
 import { quoting, record, shown, type Values } from '../../system/base/record.ts';
 import type { LockHolder } from '../../system/lock/holder.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
@@ -224,7 +225,7 @@ export async function selectLastCall(
     .select(['started_at', 'triggered_by'])
     .where('tier', '=', tier)
     // Literals: calls by hand are few, and have an index of their own.
-    .where('kind', '=', sql.lit('tier' as const))
+    .where('kind', '=', kindOfPasses(tier))
     .where('triggered_by', isByHand ? '=' : '!=', sql.lit('manual' as const))
     // By number, not by time: the clock may have been set back.
     .orderBy(isByHand ? 'started_at' : 'id', 'desc')
@@ -360,8 +361,8 @@ export async function selectCalls(
   const found = await db
     .selectFrom('workers')
     .select(['started_at as startedAtMs', 'triggered_by as trigger', 'state'])
-    .where('kind', '=', sql.lit('tier' as const))
-    .where('tier', '=', tier)
+    .where('kind', '=', kindOfPasses(tier))
+    .where(namedBy(tier))
     .where('started_at', '>=', sinceMs)
     .where('started_at', '<', untilMs)
     .orderBy('started_at')
@@ -458,9 +459,20 @@ function passesOf(db: Kysely<ActivityLog>, tier: string) {
         'boot_id as bootId',
       ])
       // A literal, as an index holds these alone.
-      .where('kind', '=', sql.lit('tier' as const))
-      .where('tier', '=', tier)
+      .where('kind', '=', kindOfPasses(tier))
+      .where(namedBy(tier))
   );
+}
+
+/** A command of `runner exec` has a pass of its own for each call, which is that of one script. */
+function kindOfPasses(tier: string) {
+  return tier === EXEC || isExecName(tier) ? sql.lit('script' as const) : sql.lit('tier' as const);
+}
+
+/** Those of all commands are named like tiers of their own. */
+function namedBy(tier: string) {
+  return ({ eb }: ExpressionBuilder<ActivityLog, 'workers'>) =>
+    tier === EXEC ? eb('tier', 'like', `${EXEC}/%`) : eb('tier', '=', tier);
 }
 
 type PassRow = Awaited<ReturnType<ReturnType<typeof passesOf>['executeTakeFirstOrThrow']>>;
@@ -498,5 +510,5 @@ export async function selectTierNames(db: Kysely<ActivityLog>): Promise<string[]
       from names where names.name is not null
     )
     select name from names where name is not null`.execute(db);
-  return rows.map(({ name }) => name);
+  return rows.map(({ name }) => name).filter((name) => !isExecName(name));
 }

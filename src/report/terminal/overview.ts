@@ -12,6 +12,7 @@ import { EVERYTHING, WHOLE_QUEUE } from '../../queue/pauses.ts';
 import { describeMisnamed } from '../../schedule/period.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { isFailure } from '../../store/words.ts';
+import { EXEC } from '../../system/base/exec-name.ts';
 import {
   countOf,
   countSucceeded,
@@ -184,8 +185,11 @@ function describeTierPause({ pause, tier }: TierOverview, { palette, clock }: Sc
   return [INDENT + palette.warning(text)];
 }
 
+const COMMANDS = 'commands of `npx folder-runner exec`';
+
 function describePasses(tier: TierOverview, { clock }: Screen): string[] {
   if (tier.tier === WHOLE_QUEUE) return ['handlers of queued jobs'];
+  if (tier.tier === EXEC) return [COMMANDS];
   const period = tier.periodMs === null ? 'runs by hand' : formatPeriod(tier.periodMs);
   const { lastPass } = tier;
   if (lastPass === null) return [period, 'never called'];
@@ -221,7 +225,8 @@ function describeMissed({ missed }: TierOverview, { clock }: Screen): string[] {
 function describeSkipped(tier: TierOverview, { clock }: Screen): string[] {
   const last = tier.lastSkipped;
   if (last === null) return [];
-  const count = countOf(tier.skippedPasses, 'pass', 'passes');
+  const [pass, passes] = tier.tier === EXEC ? ['call', 'calls'] : ['pass', 'passes'];
+  const count = countOf(tier.skippedPasses, pass, passes);
   return [`${count} skipped, last ${clock.short(last.startedAtMs)}`, describeSkip(last, clock)];
 }
 
@@ -336,7 +341,7 @@ export function renderList(
   discovery: Discovery,
   root: string,
   screen: Screen,
-  { pauses = [], disabled = [], times = [] }: Partial<ListFacts> = {},
+  { pauses = [], disabled = [], times = [], commands = [] }: Partial<ListFacts> = {},
 ): string {
   const ignored = discovery.ignored.filter(({ path }) => !disabled.some((script) => script.path === path));
   const list: List = { root, screen, pauses, times };
@@ -346,6 +351,7 @@ export function renderList(
     discovery.tiers.length + discovery.unread.length > 0 ? [] : wrap(NO_TIERS, screen.columns),
     ...(discovery.unread.length > 0 ? [renderUnread(discovery.unread, screen)] : []),
     ...(discovery.handlers.length > 0 ? [renderHandlers(discovery.handlers, list)] : []),
+    ...(commands.length > 0 ? [renderCommands(commands, list)] : []),
     ...(discovery.elsewhere.length > 0 ? [renderElsewhere(discovery.elsewhere, list)] : []),
     ...(disabled.length > 0 ? [renderDisabled(disabled, list)] : []),
     ...(ignored.length > 0 ? [renderIgnored(ignored, root, screen)] : []),
@@ -358,10 +364,12 @@ interface ListFacts {
   readonly pauses: readonly Pause[];
   readonly disabled: readonly DisabledScript[];
   readonly times: readonly NextTime[];
+  /** Names of commands that the log knows. */
+  readonly commands: readonly string[];
 }
 
 /** Values that every line of the list needs. */
-interface List extends Omit<ListFacts, 'disabled'> {
+interface List extends Omit<ListFacts, 'disabled' | 'commands'> {
   readonly root: string;
   readonly screen: Screen;
 }
@@ -383,6 +391,13 @@ function renderHandlers(handlers: readonly Script[], list: List): string[] {
   const pause = renderPause('queue', list);
   const scripts = handlers.flatMap((handler) => renderScript(handler, list));
   return [head, ...pause.map((line) => `  ${line}`), ...scripts];
+}
+
+function renderCommands(names: readonly string[], list: List): string[] {
+  const head = `${list.screen.palette.bold(EXEC)} · ${COMMANDS}, as the log knows them`;
+  const pause = renderPause(EXEC, list);
+  const lines = names.flatMap((name) => [printableLine(name), ...renderPause(name, list).map((line) => `  ${line}`)]);
+  return [head, ...[...pause, ...lines].map((line) => `  ${line}`)];
 }
 
 function renderScript(script: Script, list: List): string[] {

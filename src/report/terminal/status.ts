@@ -78,7 +78,8 @@ export function renderSummary({ incidents, running, waiting, queue, pauses }: St
 
 function renderRunning(status: Status, screen: Screen): string[] {
   const { running, holders } = status;
-  const isIdle = ({ tier }: TierHolder): boolean => !running.some(({ script }) => script.startsWith(`${tier}/`));
+  const isIdle = ({ tier }: TierHolder): boolean =>
+    !running.some(({ script }) => script === tier || script.startsWith(`${tier}/`));
   const idle = holders.filter(isIdle);
   if (running.length + idle.length === 0) return [describeQuiet(status)];
   const { palette } = screen;

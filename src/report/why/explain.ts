@@ -3,6 +3,7 @@ import type { Script } from '../../discovery/script.ts';
 import { type Finding, type FindingStatus, found, note, ok, whyWords } from '../../monitor/finding.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
 import { isFailure } from '../../store/words.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { countOf, describeRises, formatDuration, formatPeriod } from '../../system/base/format.ts';
 import { Field, field, record, type Values } from '../../system/base/record.ts';
 import { printableLine } from '../../system/base/text.ts';
@@ -145,13 +146,13 @@ function explainLastPass({ tier, fileChangedMs, lastRun }: WhyFacts, clock: Cloc
   return fine('last pass', `${when}, ${state === 'running' ? 'still running' : 'completed'}`);
 }
 
-function explainSkippedPass({ skippedPass }: WhyFacts, clock: Clock): Finding[] {
+function explainSkippedPass({ skippedPass, tier }: WhyFacts, clock: Clock): Finding[] {
   if (skippedPass === null) return [];
   const when = clock.short(skippedPass.startedAtMs);
   return [
     notable(
       'skipped',
-      `the pass of ${when} was skipped${skippedPass.heldBy === null ? ':' : ','} ${describeSkip(skippedPass, clock)}`,
+      `the ${isExecName(tier.tier) ? 'call' : 'pass'} of ${when} was skipped${skippedPass.heldBy === null ? ':' : ','} ${describeSkip(skippedPass, clock)}`,
       null,
     ),
   ];

@@ -4,6 +4,7 @@ import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
 import type { ContentChange } from '../../store/statements/monitor/usual.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { type NextTime, readNextTimes } from '../model/next/next-times.ts';
 import { type RunningRun, type RunRecord, selectRunning, tierOf } from '../model/runs/run.ts';
 import { selectChange, selectNewestRun } from '../model/runs/runs.ts';
@@ -55,7 +56,7 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
   const { nowMs } = site;
   const log = await site.view();
   const { db } = log;
-  const tier = tierOf(script);
+  const tier = isExecName(script) ? script : tierOf(script);
   const holders = await findHolders(site, [tier]);
   const tierState = await readTierState(site, tier, holders);
   const ofScript = (each: { readonly script: string }): boolean => each.script === script;

@@ -15,6 +15,7 @@ import {
 import type { Site } from '../../discovery/site.ts';
 import type { Finding } from '../../monitor/finding.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { printable, printableLine } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
@@ -46,6 +47,7 @@ export async function readWhy(site: Site, question: Question): Promise<Why> {
   const logged = await selectScriptNames((await site.view()).db);
   const target = findTarget({ ...query, logged });
   if (target.kind === 'script') return await explainScript(query, target.script);
+  if (target.kind === 'command') return await explainCommand(query, target.name);
   if (target.kind === 'gone') return await explainGone(query, target.name);
   if (target.kind === 'disabled') return explainDisabled(query, target.disabled);
   if (target.kind === 'ignored') return explainIgnored(query, target.ignored);
@@ -93,6 +95,35 @@ async function explainGone(query: WhyQuery, name: string): Promise<Why> {
       ? UNREAD
       : 'It does not run because its file is gone; it did run when it was there.',
   };
+}
+
+const ofCommands = new Set([
+  ...['called', 'skipped', 'lock', 'paused', 'job', 'last job', 'last run', 'compared', 'last success'],
+]);
+
+/** A command has no file: all that is known of it are its calls. */
+async function explainCommand(query: WhyQuery, name: string): Promise<Why> {
+  const facts = await readWhyFacts(query.site, name, null);
+  const findings = explainFacts(facts, query).filter(({ code }) => ofCommands.has(code));
+  const found = fine('found', 'a command of `npx folder-runner exec`, without a file in jobs/');
+  return { script: name, findings: [found, ...findings], conclusion: concludeCommand(facts, query.clock) };
+}
+
+function concludeCommand(facts: WhyFacts, clock: Clock): string {
+  const { running, pause, waiting, tier, script, nowMs } = facts;
+  if (running !== null) return concludeRunning(running, 'its next call', clock);
+  if (waiting?.state === 'retrying' && tier.holder !== null) {
+    return `Its call tries it again${waiting.runAtMs > nowMs ? ` at ${clock.short(waiting.runAtMs)}` : ''}.`;
+  }
+  if (pause !== null) return concludePaused(facts, clock);
+  const { expected, isInCrontab } = tier;
+  if (expected === null || !isInCrontab) {
+    return `It runs whenever \`npx folder-runner exec ${printableLine(shellWord(shortNameOf({ name: script })))}\` is called.`;
+  }
+  if (expected.isOverdue) {
+    return `Its crontab line has not called it at ${clock.short(expected.atMs)}: \`npx folder-runner doctor\` checks the crontab.`;
+  }
+  return `Its crontab line calls it at ${clock.short(expected.atMs)}.`;
 }
 
 const LIST = '`npx folder-runner list` shows all scripts, and which files are ignored, and why.';
@@ -259,6 +290,8 @@ export type Target =
   | { readonly kind: 'script'; readonly script: Script }
   /** Only the log knows it. */
   | { readonly kind: 'gone'; readonly name: string }
+  /** It is called by `runner exec`. */
+  | { readonly kind: 'command'; readonly name: string }
   | { readonly kind: 'disabled'; readonly disabled: DisabledScript }
   | { readonly kind: 'ignored'; readonly ignored: Ignored }
   | { readonly kind: 'elsewhere'; readonly script: Script }
@@ -297,7 +330,7 @@ export function findTarget(query: TargetQuery): Target {
     word,
     logged.filter((name) => name === word || endsWith(name, word)),
   );
-  if (gone !== null) return { kind: 'gone', name: gone };
+  if (gone !== null) return { kind: isExecName(gone) ? 'command' : 'gone', name: gone };
   const names = scripts.map(({ name }) => name);
   return { kind: 'unknown', nearest: nearestPath(word, names) };
 }

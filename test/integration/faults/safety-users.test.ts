@@ -336,6 +336,7 @@ describe('root in a user’s site', () => {
       'hourly',
       'due',
       'run hourly/a',
+      'exec x -- true',
       'stop hourly/a',
       'work',
       'add h',

@@ -3,6 +3,7 @@ import { basename, dirname, isAbsolute, join, parse } from 'node:path';
 import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../schedule/repeat/parse.ts';
+import { isExecName } from '../../../system/base/exec-name.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { machineZone } from '../../../system/base/zone.ts';
 import { callsScript, nameIn, programName } from '../own-line.ts';
@@ -218,7 +219,7 @@ function callsRunner(command: string): boolean {
     if (at === -1 || (at > 0 && !LAUNCHERS.test(basename(name)))) return callsRunner(behindOption(args));
     const own = words.slice(at + 1);
     const called = nameIn(own) ?? '';
-    const isPlain = ['due', 'work'].includes(called) || parseTierPeriod(called) !== null;
+    const isPlain = ['due', 'work'].includes(called) || isExecName(called) || parseTierPeriod(called) !== null;
     return isPlain || /folder-runner/.test(words[at] ?? '') || own.some((word) => /^--root(?:=|$)/.test(word));
   });
 }
