@@ -60,7 +60,9 @@ interface ScriptStanding {
 function scriptVerbsFor({ script, presence, pause }: ScriptStanding): (typeof scriptVerbs)[number][] {
   if (presence === 'gone' || presence === 'disabled') return [];
   const change = pause === null ? 'pause' : 'resume';
-  return presence === 'present' && tierOf(script) !== WHOLE_QUEUE ? ['run', change] : [change];
+  // A handler runs for jobs, and nobody but its caller knows a command.
+  const isFile = ![WHOLE_QUEUE, EXEC].includes(tierOf(script));
+  return presence === 'present' && isFile ? ['run', change] : [change];
 }
 
 /** The same of a script whose figures nobody asks for. */

@@ -133,7 +133,7 @@ async function findDueTiers(call: StoreInvocation): Promise<readonly string[]> {
 
 /** Ends the jobs of commands whose calls of `runner exec` have died. */
 async function endLeft(call: StoreInvocation): Promise<void> {
-  const { endLeftCommands } = await import('./run-exec.ts');
+  const { endLeftCommands } = await import('./end-left.ts');
   await endLeftCommands(call);
 }
 

@@ -54,6 +54,7 @@ export function Workers() {
 /** `pass of hourly`, `hourly by hand`, `worker of the queue`. */
 function describeWorker({ kind, tier }: Worker): string {
   if (kind === 'queue' || tier === null) return 'worker of the queue';
+  if (tier.startsWith('exec/')) return `call of ${tier}`;
   return { tier: `pass of ${tier}`, script: `script of ${tier}, by hand`, backlog: `what was left of ${tier}` }[kind];
 }
 
