@@ -1,7 +1,7 @@
 import { scriptSettings } from '../settings/script-settings.ts';
 import type { ScriptOptions, Settings } from '../settings/settings.ts';
 import { isOnServer } from '../store/shared/which-log.ts';
-import { EXEC } from '../system/base/exec-name.ts';
+import { EXEC, firstName } from '../system/base/exec-name.ts';
 import { mergeOptions } from './build-script.ts';
 import { createPatternMatcher } from './jobs-folder.ts';
 import type { CallersPlace, Script } from './script.ts';
@@ -16,7 +16,7 @@ export async function optionsOfExec(
   given: ScriptOptions = {},
 ): Promise<ScriptOptions> {
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
-  const merged = Object.entries(mergeOptions({ ...settings, defaults: {} }, EXEC, [name], given, matches));
+  const merged = Object.entries(mergeOptions({ ...settings, defaults: {} }, EXEC, [firstName(name)], given, matches));
   const names = scriptSettings.filter(({ ofExec }) => ofExec !== undefined).map((each) => each.name);
   return Object.fromEntries(merged.filter(([key]) => names.includes(key)));
 }

@@ -13,6 +13,7 @@ import { readChangedAt, readCrontab } from '../../hosting/crontab/program.ts';
 import { sieveOf } from '../../hosting/crontab/times.ts';
 import type { CrontabLine, CrontabTimes } from '../../schedule/crontab-times.ts';
 import { UsageError } from '../../system/base/errors.ts';
+import { isExecName } from '../../system/base/exec-name.ts';
 import { machineZone } from '../../system/base/zone.ts';
 import { findRoot } from '../../system/place/root.ts';
 import { userName } from '../../system/process/user.ts';
@@ -135,6 +136,8 @@ async function readLines(crontab: string, root: string, ofCron: NodeJS.ProcessEn
   return calls;
 }
 
+const CUT_OFF = 'has a % without a backslash, where cron cuts it off';
+
 /** Vixie cron reads a line only up to its end, and the last one has none. */
 const NO_NEWLINE = 'has no newline at its end, so many crons ignore it';
 
@@ -150,11 +153,13 @@ async function readLine(line: WrittenLine, root: string, env: NodeJS.ProcessEnv)
   const [command = ''] = /^(?:\\[\s\S]|[^%\\])*/.exec(written ?? '') ?? [];
   const flaws = [
     ...(line.text.endsWith('\r') ? ['ends in a carriage return, which becomes part of its last word'] : []),
-    ...(command === written ? [] : ['has a % without a backslash, where cron cuts it off']),
+    ...(command === written ? [] : [CUT_OFF]),
   ];
   const place = { ...line, zone: env.CRON_TZ || null, commandZone: env.TZ || null };
   const own = readOwnCall(line.text, env);
-  if (own !== null) return { ...place, flaws, ...own };
+  // What stands behind a bare % is the input of a wrapped command.
+  const ofOwn = own?.name && isExecName(own.name) ? flaws.filter((flaw) => flaw !== CUT_OFF) : flaws;
+  if (own !== null) return { ...place, flaws: ofOwn, ...own };
   const call = findCall(command.replaceAll('\\%', '%'));
   if (call === null) return null;
   const expanded = call.isPlain ? await expand(call, env) : null;

@@ -12,7 +12,7 @@ import type { ScriptOptions } from '../../settings/settings.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isFailure } from '../../store/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { EXEC, isExecLabel, isExecName, LONGEST_LABEL_BYTES } from '../../system/base/exec-name.ts';
+import { EXEC, isExecLabel, isExecName, LONGEST_LABEL_BYTES, nthName } from '../../system/base/exec-name.ts';
 import { formatDuration } from '../../system/base/format.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
@@ -90,7 +90,8 @@ async function runRecorded(
   const input = (options.retries ?? 0) > 0 ? readInput() : null;
   const { cwd, caller } = context;
   const asCaller: CallersPlace = { cwd, umask: caller.umask, input, writesTo: streams.writesTo };
-  const script = scriptOfExec({ name, command, asCaller, options, root: runner.root });
+  const scriptAt = (nth: number) =>
+    scriptOfExec({ name: nth === 1 ? name : nthName(name, nth), command, asCaller, options, root: runner.root });
   let last: RunEnd | null = null;
   const exitCodeOf = (): number => (last === null ? 0 : exitCodeOfEnd(last, command, cwd));
   const show = { isAwaited: isByHand, isTold: given.alert, isShownByCaller: isByHand, environment, exitCodeOf };
@@ -103,7 +104,7 @@ async function runRecorded(
     });
     if (streams.shown !== null) showOutput(call.events, context[streams.shown]);
     if (isByHand) tellEnd(context, call.events);
-    return await runExec(call, script);
+    return await runExec(call, scriptAt, given.overlap === true);
   });
 }
 

@@ -1,12 +1,14 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { applyImport, undoImports } from '../../hosting/crontab/import/apply.ts';
 import { type ImportPlan, type PlannedLine, planImport } from '../../hosting/crontab/import/plan.ts';
 import { type CrontabFormat, detectCrontabFormat, readGivenVariables } from '../../hosting/crontab/import/read.ts';
+import { undoWrap, unwrapLine } from '../../hosting/crontab/import/wrap.ts';
 import { type AskedLines, readMailTo } from '../../hosting/crontab/plan.ts';
 import { readCrontab } from '../../hosting/crontab/program.ts';
 import { formatJson } from '../../report/json.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { NoSuchName, UsageError } from '../../system/base/errors.ts';
+import { EXEC, isExecName } from '../../system/base/exec-name.ts';
 import { countOf } from '../../system/base/format.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { holdsJobs } from '../../system/place/root.ts';
@@ -28,7 +30,8 @@ export async function importLines(
   const { HOME = '/', USER: user = '' } = userEnvironment(context.env);
   const home = context.env.HOME || HOME;
   const place = { root, home, user, given: readGivenVariables(), mailTo: readMailTo(root, context.env) };
-  const plan = await planImport(source.content, format, place);
+  const { content, line } = unwrapChosen(source.content, root, options);
+  const plan = onlyLine(await planImport(content, format, place), line);
   if (options.json) context.stdout.write(formatJson({ lines: plan.lines }));
   else context.stdout.write(describePlan(plan));
   if (!options.apply) {
@@ -36,6 +39,31 @@ export async function importLines(
     return;
   }
   apply(context, root, plan, source, { ...options, asked });
+}
+
+/** `--import exec/backup` is about one wrapped line, which is planned as it was before. A null line: all are meant. */
+function unwrapChosen(crontab: Buffer, root: string, { import: word }: ImportChoice) {
+  if (!isCommandName(word)) return { content: crontab, line: null };
+  const lines = crontab.toString('latin1').split('\n');
+  const label = word.slice(EXEC.length + 1);
+  const at = lines.findIndex((line) => unwrapLine(line, root)?.label === label);
+  if (at === -1) {
+    throw new NoSuchName(
+      `No line of your crontab is wrapped as ${printableLine(word)}: \`crontab -l\` shows their names.`,
+    );
+  }
+  lines[at] = unwrapLine(lines[at] as string, root)?.line as string;
+  return { content: Buffer.from(lines.join('\n'), 'latin1'), line: at + 1 };
+}
+
+function onlyLine(plan: ImportPlan, line: number | null): ImportPlan {
+  if (line === null) return plan;
+  const isIt = (each: { readonly line: number }) => each.line === line;
+  return { lines: plan.lines.filter(isIt), scripts: plan.scripts.filter(isIt) };
+}
+
+function isCommandName(word: ImportChoice['import']): word is string {
+  return typeof word === 'string' && isExecName(word) && !existsSync(word);
 }
 
 function chooseFormat({ stderr }: CommandContext, { isUsers, content, path }: Source): CrontabFormat {
@@ -54,7 +82,8 @@ interface Source {
 }
 
 function readSource(context: CommandContext, { import: file, apply: isApplied }: ImportChoice): Source {
-  if (file === true || file === undefined) return { content: readCrontab(context.env), isUsers: true, path: null };
+  if (file === true || file === undefined || isCommandName(file))
+    return { content: readCrontab(context.env), isUsers: true, path: null };
   if (file === '-') return { content: readFileSync(0), isUsers: false, path: null };
   const path = resolve(context.cwd, file);
   if (isApplied) refuseLiveFile(path);
@@ -142,10 +171,13 @@ function describeNext({ lines, scripts }: ImportPlan, hasRoot: boolean): string 
 /** `runner cron --undo` */
 export function undoImport(context: CommandContext, root: string): void {
   const undone = undoImports(root, context.env);
-  if (undone === null) {
-    context.stdout.write(`There is no import into ${root} to undo.\n`);
-    return;
-  }
+  const unwrapped = undoWrap(root, context.env);
+  if (unwrapped !== null) {
+    context.stdout.write(
+      `${countOf(unwrapped, 'line')} of your crontab ${unwrapped === 1 ? 'is' : 'are'} as before, without exec.\n`,
+    );
+  } else if (undone === null) context.stdout.write(`There is no import into ${root} to undo.\n`);
+  if (undone === null) return;
   const { lines, removed, kept, left } = undone;
   context.stdout.write(
     `${countOf(lines, 'line')} of your crontab ${lines === 1 ? 'is' : 'are'} as before, and ` +

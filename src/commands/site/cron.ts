@@ -2,6 +2,7 @@ import { existsSync, lstatSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { tierNames } from '../../discovery/jobs-folder.ts';
 import { countCommentedOut } from '../../hosting/crontab/import/apply.ts';
+import { countWrapped } from '../../hosting/crontab/import/wrap.ts';
 import {
   type AskedLines,
   planCrontab,
@@ -37,6 +38,8 @@ export async function cron(context: CommandContext, options: CronOptions, { prin
   if (options.install) return installLines(context, options);
   if (options.remove) return removeLines(context, options);
   if (options.import !== undefined || options.undo) {
+    if (options.wrap)
+      return (await import('./cron-wrap.ts')).wrapLines(context, rootOf(context, options.root), options);
     const { importLines, undoImport } = await import('./cron-import.ts');
     if (options.undo) return undoImport(context, rootOf(context, options.root));
     return importLines(context, rootToImport(context, options), options, readAsked(options));
@@ -48,10 +51,17 @@ export async function cron(context: CommandContext, options: CronOptions, { prin
 /** An option that its mode knows nothing of would look as if it had been heeded. */
 function refuseUnheard(options: CronOptions): void {
   const mode = cronModes.find((name) => options[name] !== undefined) ?? null;
-  const ofImport = (['apply', 'format', 'json'] as const).find((name) => options[name] !== undefined);
-  if (ofImport !== undefined && mode === null) throw new UsageError(`--${ofImport} needs --import beside it.`);
-  if (ofImport !== undefined && mode !== 'import') {
-    throw new UsageError(`--${ofImport} is for --import and means nothing to --${mode}: leave it out.`);
+  const ofImport = (['apply', 'wrap', 'format', 'json', 'dryRun'] as const).find((name) => options[name] !== undefined);
+  const flag = ofImport === 'dryRun' ? 'dry-run' : ofImport;
+  if (flag !== undefined && mode === null) throw new UsageError(`--${flag} needs --import beside it.`);
+  if (flag !== undefined && mode !== 'import') {
+    throw new UsageError(`--${flag} is for --import and means nothing to --${mode}: leave it out.`);
+  }
+  if (options.dryRun && !options.wrap) {
+    throw new UsageError('--dry-run needs --import --wrap beside it; --import without --apply changes nothing anyway.');
+  }
+  if (options.wrap && (options.apply || options.format !== undefined || options.import !== true)) {
+    throw new UsageError('--wrap rewrites your own crontab at once: leave out --apply, --format and a file.');
   }
   const option = lineOption(options);
   if (option === null || options.print || options.install || (mode === 'import' && options.apply)) return;
@@ -126,7 +136,12 @@ function removeLines(context: CommandContext, options: CronOptions): void {
  * A note on imported lines that stay commented out after the root's own lines are removed: they are easily forgotten.
  */
 function noteCommentedOut({ env }: CommandContext, root: string): readonly string[] {
+  const wrapped = countWrapped(root, env);
   const count = countCommentedOut(root, env);
+  if (wrapped > 0) {
+    const still = wrapped === 1 ? '1 line still calls' : `${wrapped} lines still call`;
+    return [`${still} \`exec\` of this root: \`npx folder-runner cron --undo\` brings them back as they were.`];
+  }
   if (count === 0) return [];
   const lines = count === 1 ? '1 line of your crontab stays' : `${count} lines of your crontab stay`;
   return [
@@ -221,6 +236,13 @@ export async function uninstall(context: CommandContext, options: Given<'uninsta
 
 /** Lines that were imported would neither run again nor be known to anybody. */
 function refuseToLeaveComments({ env }: CommandContext, root: string): void {
+  const wrapped = countWrapped(root, env);
+  if (wrapped > 0) {
+    throw new UsageError(
+      `${countOf(wrapped, 'line')} of your crontab ${wrapped === 1 ? 'calls' : 'call'} \`exec\` of ${root}, so nothing was ` +
+        'removed: `npx folder-runner cron --undo` brings these lines back first.',
+    );
+  }
   const count = countCommentedOut(root, env);
   if (count === 0) return;
   throw new UsageError(

@@ -83,8 +83,13 @@ Examples:
       '--print': mode('print', 'print the lines'),
       '--install': mode('install', 'put the lines into your crontab'),
       '--remove': mode('remove', 'take the lines out of your crontab'),
-      '--import [file]': mode('import', 'show the scripts that would replace the lines of a crontab'),
-      '--undo': mode('undo', 'undo --import --apply'),
+      '--import [file]': mode(
+        'import',
+        'show the scripts that would replace the lines of a crontab, or one wrapped line',
+      ),
+      '--undo': mode('undo', 'undo --import --apply, and --import --wrap'),
+      '--wrap': 'with --import: keep each line at its times, and let `npx folder-runner exec` run its command',
+      '--dry-run': 'with --import --wrap: show the lines before and after; change nothing',
       '--apply': 'with --import: write the scripts and change the crontab',
       '--format <name>': {
         about: 'with --import: lines of cron.d name a user after the times (default: by the file)',
@@ -115,6 +120,9 @@ Examples:
   runner cron --import --apply                  write these scripts, and comment the old lines out
   runner cron --import --apply --due            the same, with one line for all tiers
   runner cron --import lines.txt                show them for a file, - for stdin
+  runner cron --import --wrap                   record each line as exec/<name>, at its own times
+  runner cron --import --wrap --dry-run         show how the lines would be written
+  runner cron --import exec/backup --apply      make a script of a wrapped line
   runner cron --undo                            bring the old lines back, and remove the scripts
 
 The lines call ~/.folder-runner/cron, which finds Node and the package and says what is missing.

@@ -62,6 +62,7 @@ Examples:
     },
     options: {
       ...optionsOfExec,
+      '--overlap': 'while a call of the name runs, run beside it, as cron does, instead of being skipped',
       '--alert': 'tell of a failure as passes do, also on a terminal',
       '--no-alert': 'tell nobody of a failure, also without a terminal',
     },

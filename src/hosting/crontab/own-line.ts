@@ -14,7 +14,7 @@ export function crontabWord(word: string): string {
 }
 
 /** A word as `crontabWord` writes it, as the source of a pattern. */
-const wordPattern = String.raw`(?:'[^']*'|\\'|[\w@:,./+=-])+`;
+export const wordPattern = String.raw`(?:'[^']*'|\\'|[\w@:,./+=-])+`;
 
 /** The word that `crontabWord` has written so. */
 export function readCrontabWord(written: string): string {
@@ -129,7 +129,7 @@ const beforePattern = String.raw`((?:.*(?:;|&&|\|\|)\s*)?(?:${prefixPattern})*)`
 const moreWords = String.raw`((?:[ \t]+${wordPattern}(?=[\s;|&]|$))*)`;
 
 const ownLine = new RegExp(
-  String.raw`^\s*${timesPattern}${beforePattern}sh[ \t]+(~?${wordPattern})[ \t]+` +
+  String.raw`^\s*${timesPattern}${beforePattern}(?:/bin/)?sh[ \t]+(~?${wordPattern})[ \t]+` +
     String.raw`(${wordPattern})[ \t]+(${wordPattern})${moreWords}(.*?)\r?$`,
 );
 

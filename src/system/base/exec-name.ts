@@ -16,3 +16,13 @@ export const LONGEST_LABEL_BYTES = 80;
 export function isExecLabel(label: string): boolean {
   return /^[\p{L}\p{N}][\p{L}\p{M}\p{N}_-]*$/u.test(label) && Buffer.byteLength(label) <= LONGEST_LABEL_BYTES;
 }
+
+/** The name of a call that runs beside others of its name: `exec/backup+2`. */
+export function nthName(name: string, nth: number): string {
+  return `${name}+${nth}`;
+}
+
+/** The name that settings and pauses know: `exec/backup` of `exec/backup+2`; any other name is unchanged. */
+export function firstName(name: string): string {
+  return isExecName(name) ? name.replace(/\+\d+$/, '') : name;
+}

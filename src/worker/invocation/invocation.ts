@@ -191,6 +191,8 @@ interface PassSkipped {
   readonly tier: string;
   /** "another pass of hourly is running: pid 4711 on web3, since …" */
   readonly reason: string;
+  /** Whether a pause has kept it from running. Default: no. */
+  readonly isPaused?: true;
 }
 
 interface PassFinished {

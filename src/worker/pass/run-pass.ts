@@ -3,7 +3,7 @@ import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { isExecName } from '../../system/base/exec-name.ts';
+import { firstName, isExecName } from '../../system/base/exec-name.ts';
 import {
   describeWorker,
   finishWorker,
@@ -74,10 +74,10 @@ async function takeAndWork(
   const { tier } = worker;
   const pauses = await store.pauses.inForce(worker.startedAt);
   const isNamed = request.kind === 'script' && !isExecName(tier);
-  const pause = isNamed ? null : findPause(pauses, tier);
+  const pause = isNamed ? null : findPause(pauses, firstName(tier));
   if (pause !== null) {
     await skipTier(store, worker, 'paused', describePause(pause, 'was'));
-    return reportSkipped(call, tier, describePause(pause, 'is'));
+    return reportSkipped(call, tier, describePause(pause, 'is'), true);
   }
   const asked = { request, pauses, worker };
   const losses: Loss[] = [];
@@ -202,8 +202,8 @@ function reportStart({ events, store }: StoreInvocation, { request }: Holder, jo
   }
 }
 
-function reportSkipped({ events }: Invocation, tier: string, reason: string): null {
-  events.emit('pass-skipped', { tier, reason });
+function reportSkipped({ events }: Invocation, tier: string, reason: string, isPaused = false): null {
+  events.emit('pass-skipped', { tier, reason, ...(isPaused && { isPaused }) });
   return null;
 }
 

@@ -125,7 +125,7 @@ function makePrograms(crontab: string, { place, stubs, calls }: Places): void {
 }
 
 /** The root, and the script that its lines call. */
-const OURS = /\/home\/me\/(?:runner|\.folder-runner)(?:\/|$)/;
+const OURS = /\/home\/me\/(?:runner|\.folder-runner|\.cache\/folder-runner)(?:\/|$)/;
 
 function readTree(folder: string): Record<string, string> {
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true });

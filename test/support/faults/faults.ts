@@ -48,7 +48,8 @@ export function killGroup(pid: number): void {
   }
 }
 
-const preload = new URL('./fault-points.cjs', import.meta.url).pathname;
+/** Loaded into Node, it moves the clock and ends the process as the variables `FAULT_…` say. */
+export const preload = new URL('./fault-points.cjs', import.meta.url).pathname;
 
 /** What happens to a runner on its way; see `fault-points.cjs`. */
 export interface Fault {

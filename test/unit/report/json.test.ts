@@ -192,6 +192,7 @@ test('the list has scripts with their options, and what was ignored and why', ()
         pause: null,
       },
     ],
+    commands: [],
     disabled: [{ script: 'hourly/old', path: '/root/jobs/hourly/old.sh.disabled' }],
     ignored,
     elsewhere: [{ script: 'hourly/db', path: '/root/jobs/hourly/clean.ts', hosts: ['db-*'] }],

@@ -235,8 +235,13 @@ function behindOption(args: readonly string[]): string {
 const ENDLESS = /\s(queue:(?:work|listen)|schedule:work|messenger:consume|jobs:work)\b/;
 const ENDS = /(?:^|\s)(?:timeout\s|--(?:stop-when-empty|once|max-time|max-jobs|time-limit|limit)\b|-[lt]\s?\d)/;
 
-function reasonToLeave({ command, manager, user }: CrontabJob, place: ImportPlace): string | null {
-  const [, endless] = (ENDS.test(command) ? null : ENDLESS.exec(command)) ?? [];
+interface Leaving extends Pick<ImportPlace, 'user'> {
+  /** Whether a command may keep running: nothing waits for it. Default: no. */
+  readonly mayEndLess?: true;
+}
+
+export function reasonToLeave({ command, manager, user }: CrontabJob, place: Leaving): string | null {
+  const [, endless] = (place.mayEndLess || ENDS.test(command) ? null : ENDLESS.exec(command)) ?? [];
   if (endless !== undefined) {
     return (
       `${endless} keeps running: the other scripts of its tier would wait until its time limit ends it. To import it, ` +
@@ -263,7 +268,7 @@ const LONGEST_NAME = 40;
  *
  * @param isTaken whether there is a script of that name already
  */
-function nameScript(command: ShellCommand, isTaken: (name: string) => boolean): string {
+export function nameScript(command: ShellCommand, isTaken: (name: string) => boolean): string {
   const name = command.main === null ? '' : toName(wordsOf(command.main, command.folder ?? ''));
   const start = name === '' || RESERVED.test(name) ? `${name}-command`.replace(/^-/, '') : name;
   const candidates = [start, ...Array.from({ length: 999 }, (_, index) => `${start}-${index + 2}`)];

@@ -1,0 +1,204 @@
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { UsageError } from '../../../system/base/errors.ts';
+import { isExecLabel } from '../../../system/base/exec-name.ts';
+import { replaceFile } from '../../../system/base/plain-file.ts';
+import { readIfThere } from '../../../system/base/values.ts';
+import { createStateFolder, type StateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
+import { blockText, endWithNewline, putBlock } from '../block.ts';
+import { crontabWord, LIKE_SH, readOwnLine, wordPattern } from '../own-line.ts';
+import { markChanged, readCrontab, writeCrontab } from '../program.ts';
+import { forgetUncalled, type OwnPackage, placeScript, writeCronScript } from '../script.ts';
+import { readShellCommand } from './command.ts';
+import { nameScript, reasonToLeave } from './plan.ts';
+import { type CrontabJob, readLines } from './read.ts';
+
+/** What becomes of one line. */
+export interface WrappedLine {
+  /** Counted from 1. */
+  readonly line: number;
+  readonly before: string;
+  /** Null: it is left as it is. */
+  readonly after: string | null;
+  /** `exec/backup`; null: it is left as it is. */
+  readonly name: string | null;
+  /** Why it is left as it is; null: it is not. */
+  readonly reason: string | null;
+}
+
+export interface WrapPlan {
+  readonly lines: readonly WrappedLine[];
+  /** The crontab without any wrap of this root. */
+  readonly original: Buffer;
+  readonly wrapped: Buffer;
+}
+
+/** Longest line that the cron of Debian takes, whose commands have 998 characters. */
+const LONGEST_COMMAND = 998;
+
+/**
+ * Plans to give each line of the user's crontab to `runner exec`. Times, variables, comments and input stay as they
+ * are: only the command stands within the call, as the shell gets it. Lines that are wrapped already keep their names.
+ *
+ * @param place the root, the absolute path of the crontab's script, and the user
+ */
+export function planWrap(crontab: Buffer, place: WrapPlace): WrapPlan {
+  const lines = crontab.toString('latin1').split('\n');
+  const known = new Map<number, string>();
+  for (const [index, line] of lines.entries()) {
+    const unwrapped = unwrapLine(line, place.root);
+    if (unwrapped === null) continue;
+    known.set(index + 1, unwrapped.label);
+    lines[index] = unwrapped.line;
+  }
+  const original = lines.join('\n');
+  const names = new Set(known.values());
+  const planned = readLines(original, 'crontab').map((found): WrappedLine => {
+    const { line } = found;
+    const before = lines[line - 1] as string;
+    const leave = (reason: string) => ({ line, before, after: null, name: null, reason });
+    if (found.kind === 'malformed') return leave(`Cron does not understand this line: ${found.problem}.`);
+    const reason = whyNotWrapped(found, place);
+    if (reason !== null) return leave(reason);
+    const label = known.get(line) ?? nameScript(readShellCommand(commandOf(found).text), (each) => names.has(each));
+    const after = wrapLine(found, before, label, place);
+    if (typeof after !== 'string') return leave(after.reason);
+    names.add(label);
+    lines[line - 1] = after;
+    return { line, before, after, name: `exec/${label}`, reason: null };
+  });
+  const bytes = (text: string) => Buffer.from(text, 'latin1');
+  return { lines: planned, original: bytes(original), wrapped: bytes(lines.join('\n')) };
+}
+
+export interface WrapPlace {
+  readonly root: string;
+  /** Absolute: a line may stand below another `HOME`. */
+  readonly script: string;
+  readonly user: string;
+}
+
+function whyNotWrapped(job: CrontabJob, { user }: WrapPlace): string | null {
+  const shell = job.variables.get('SHELL') ?? '/bin/sh';
+  if (!LIKE_SH.test(shell)) return `Its SHELL, ${shell}, may read the call in another way than sh does.`;
+  return reasonToLeave(job, { user, mayEndLess: true });
+}
+
+/** The command as it stands in the line, and what is behind it: from the first bare `%` on, its input. */
+function commandOf({ command }: Pick<CrontabJob, 'command'>): { readonly text: string; readonly input: string } {
+  const [text = ''] = /^(?:\\.|[^%\\]|\\$)*/s.exec(command) ?? [];
+  return { text, input: command.slice(text.length) };
+}
+
+/** Two crons that read a backslash before a backslash or a percent sign differently read both forms alike. */
+function wrapLine(job: CrontabJob, before: string, label: string, place: WrapPlace): string | { reason: string } {
+  const { text, input } = commandOf(job);
+  const start = before.slice(0, job.text.length - job.command.length);
+  const end = before.slice(job.text.length);
+  const shell = job.variables.get('SHELL') ?? '/bin/sh';
+  const call = ['/bin/sh', crontabWord(place.script), 'exec', crontabWord(place.root), '--overlap', label, '--'];
+  const command = [...call, crontabWord(shell), '-c', `'${text.replaceAll("'", String.raw`'\''`)}'`].join(' ');
+  if (command.length + input.length > LONGEST_COMMAND)
+    return { reason: 'Wrapped, it would be longer than cron allows.' };
+  const after = `${start}${command}${input}${end}`;
+  const isSame = unwrapLine(after, place.root)?.line === before && readOwnLine(after)?.root === place.root;
+  return isSame ? after : { reason: 'It has a form that could not be taken back byte for byte.' };
+}
+
+const WRAPPED = new RegExp(
+  String.raw`^([ \t]*-?(?:@\S+|(?:[^\s@]\S*[ \t]+){4}\S+)[ \t]+)/bin/sh ${wordPattern} exec (${wordPattern}) ` +
+    String.raw`--overlap (\S+) -- ${wordPattern} -c ('(?:[^']|'\\'')*')(?=[%\r]|$)(.*)$`,
+  's',
+);
+
+/** The line as it was before it was wrapped, and its name without `exec/`; null: it is none of this root. */
+export function unwrapLine(line: string, root: string): { readonly line: string; readonly label: string } | null {
+  const [, start, word, label = '', quoted = '', rest = ''] = WRAPPED.exec(line) ?? [];
+  if (start === undefined || word !== crontabWord(root) || !isExecLabel(label)) return null;
+  return { line: start + quoted.slice(1, -1).replaceAll(String.raw`'\''`, "'") + rest, label };
+}
+
+/** Beside the log: the crontab before it was wrapped, and as it was written. */
+const filesOf = ({ path }: StateFolder) => ({
+  original: join(path, 'crontab.original'),
+  wrapped: join(path, 'crontab.wrapped'),
+});
+
+interface WrapRequest {
+  readonly root: string;
+  readonly own: OwnPackage;
+  readonly env: NodeJS.ProcessEnv;
+  readonly plan: WrapPlan;
+}
+
+/** Writes the wrapped lines into the crontab, and keeps both crontabs. @throws {UsageError} nothing was changed then */
+export function applyWrap({ root, own, env, plan }: WrapRequest): void {
+  const { original, wrapped } = plan;
+  const before = readCrontab(env);
+  const state = stateFolderOf(root);
+  createStateFolder(state);
+  writeCronScript(placeScript(root, env, before), root, own);
+  const files = filesOf(state);
+  replaceFile(files.original, original, 0o600);
+  replaceFile(files.wrapped, endWithNewline(wrapped), 0o600);
+  writeCrontab(wrapped, env);
+  if (!readCrontab(env).equals(endWithNewline(wrapped))) {
+    writeCrontab(before, env);
+    for (const file of Object.values(files)) rmSync(file, { force: true });
+    throw new UsageError(
+      '`crontab -` took the new crontab without an error, but `crontab -l` shows another one: your host keeps its own ' +
+        'crontab. What was there is back.',
+    );
+  }
+  markChanged(root);
+}
+
+/** How many lines of the crontab call this root by `exec`, as `applyWrap` has written them. */
+export function countWrapped(root: string, env: NodeJS.ProcessEnv): number {
+  if (!existsSync(filesOf(stateFolderOf(root)).wrapped)) return 0;
+  const lines = readCrontab(env).toString('latin1').split('\n');
+  return lines.filter((line) => unwrapLine(line, root) !== null).length;
+}
+
+/**
+ * Gives the crontab back as it was before it was wrapped, byte for byte; of the runner's own lines those of now stay.
+ *
+ * @returns how many lines were unwrapped; null: none is
+ * @throws {UsageError} if anything else has changed since: it says what
+ */
+export function undoWrap(root: string, env: NodeJS.ProcessEnv): number | null {
+  const count = countWrapped(root, env);
+  const files = filesOf(stateFolderOf(root));
+  const [original, wrapped] = [files.original, files.wrapped].map((file) =>
+    Buffer.from(readIfThere(file, 'latin1'), 'latin1'),
+  ) as [Buffer, Buffer];
+  if (count > 0) {
+    const now = readCrontab(env);
+    const block = blockText(now, root);
+    if (!putBlock(now, root, blockText(wrapped, root)).equals(wrapped)) throw describeDifference(now, wrapped, files);
+    writeCrontab(block === blockText(wrapped, root) ? original : putBlock(original, root, block), env);
+    markChanged(root);
+  }
+  for (const file of Object.values(files)) rmSync(file, { force: true });
+  forgetUncalled(root, env);
+  return count === 0 ? null : count;
+}
+
+const MOST_SHOWN = 5;
+
+function describeDifference(now: Buffer, wrapped: Buffer, { original }: ReturnType<typeof filesOf>): UsageError {
+  const [present, known] = [now, wrapped].map((each) => each.toString().split('\n')) as [string[], string[]];
+  const differences = [
+    ...present.filter((line) => !known.includes(line)).map((line) => `+ ${line}`),
+    ...known.filter((line) => !present.includes(line)).map((line) => `- ${line}`),
+  ];
+  const shown = differences.length === 0 ? ['the order of its lines'] : differences.slice(0, MOST_SHOWN);
+  return new UsageError(
+    [
+      'Your crontab has changed since it was wrapped, so nothing was changed:',
+      ...shown.map((line) => `  ${line}`),
+      'To keep these changes, run `npx folder-runner cron --import --wrap` again, then --undo. ' +
+        `The crontab of before is in ${original}.`,
+    ].join('\n'),
+  );
+}

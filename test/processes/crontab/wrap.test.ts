@@ -1,0 +1,327 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { endWithNewline } from '../../../src/hosting/crontab/block.ts';
+import { planWrap, unwrapLine } from '../../../src/hosting/crontab/import/wrap.ts';
+import { runCommand } from '../../support/command.ts';
+import { preload } from '../../support/faults/faults.ts';
+import { queryLog } from '../../support/log.ts';
+import { type FakeCrontab, makeFakeCrontab, makeTemporaryRoot } from '../../support/root.ts';
+import { type CronEntry, readAsCron, runAsCron } from './as-cron.ts';
+import { crontabNames, makeSandbox } from './sandbox.ts';
+
+/** As cron calls it, whoever runs the tests. */
+const runWrapped = (entry: CronEntry, home: string) =>
+  runAsCron({ ...entry, variables: { ...entry.variables, RUNNER_CALLED_BY: 'cron' } }, home);
+
+interface Wrapped {
+  readonly line: number;
+  readonly name: string | null;
+  readonly after: string | null;
+}
+
+/** The minutes of November 2026 at which cron runs the lines, by its own reading of the five fields. */
+function firingsOf(crontab: string): string[] {
+  const nicknames: Record<string, string> = {
+    ...{ '@hourly': '0 * * * *', '@daily': '0 0 * * *', '@midnight': '0 0 * * *', '@weekly': '0 0 * * 0' },
+    ...{ '@monthly': '0 0 1 * *', '@yearly': '0 0 1 1 *', '@annually': '0 0 1 1 *' },
+  };
+  const names = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+  const days = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'];
+  const fits = (field: string, value: number, words: readonly string[] = [], first = 0): boolean =>
+    field.split(',').some((part) => {
+      const [range = '', step = '1'] = part.split('/');
+      const numbered = range.toLowerCase().replaceAll(/[a-z]+/g, (word) => String(words.indexOf(word) + first));
+      const [from = '', to = part.includes('/') ? '999' : from] = numbered === '*' ? ['0', '999'] : numbered.split('-');
+      return value >= Number(from) && value <= Number(to) && (value - Number(from)) % Number(step) === 0;
+    });
+  const fired: string[] = [];
+  crontab.split('\n').forEach((line, index) => {
+    const [, written = ''] = /^\s*-?(@\w+|(?:[^\s@#]\S*\s+){4}\S+)\s+\S/.exec(line) ?? [];
+    const times = written.startsWith('@') ? nicknames[written] : written;
+    if (times === undefined || times === '' || /^\s*\w+\s*=/.test(line)) return;
+    const [minute = '', hour = '', day = '', month = '', weekday = ''] = times.split(/\s+/);
+    for (let at = Date.UTC(2026, 10, 1); at < Date.UTC(2026, 11, 1); at += 60_000) {
+      const date = new Date(at);
+      const isDay = fits(day, date.getUTCDate());
+      const isWeekday = fits(weekday, date.getUTCDay(), days) || (date.getUTCDay() === 0 && fits(weekday, 7, days));
+      const isToday = day.startsWith('*') || weekday.startsWith('*') ? isDay && isWeekday : isDay || isWeekday;
+      const isTime = fits(minute, date.getUTCMinutes()) && fits(hour, date.getUTCHours());
+      if (isToday && isTime && fits(month, date.getUTCMonth() + 1, names, 1))
+        fired.push(`${date.toISOString()} ${index}`);
+    }
+  });
+  return fired.sort();
+}
+
+describe('Twenty crontabs, wrapped', () => {
+  test.each(crontabNames)(
+    '%s: each line runs at its times as cron ran it, and undone the crontab is the same byte for byte',
+    (name) => {
+      const sandbox = makeSandbox(name);
+      const isSystem = name === 'certbot';
+      // A user's own crontab has no users.
+      const text = isSystem ? sandbox.crontab.replaceAll(/^(\S+(?:\s+\S+){4}\s+)\S+ /gm, '$1') : sandbox.crontab;
+      const before = Buffer.from(text, 'latin1');
+      const lines = readAsCron(text, false);
+      const wanted = lines.map((each) => ({ ...runAsCron(each, sandbox.home), calls: sandbox.takeCalls() }));
+      const wantedFiles = sandbox.readFiles();
+      sandbox.reset();
+
+      const root = join(sandbox.home, 'runner');
+      mkdirSync(join(root, 'jobs'), { recursive: true });
+      const crontab = makeFakeCrontab();
+      crontab.write(before);
+      const place = { cwd: root, env: { ...crontab.env, HOME: sandbox.home } };
+      const dry = runCommand(['cron', '--import', '--wrap', '--dry-run', '--json'], place);
+      expect(dry).toMatchObject({ status: 0, stderr: '' });
+      expect(crontab.read()).toEqual(before);
+      expect(runCommand(['cron', '--import', '--wrap'], place)).toMatchObject({ status: 0, stderr: '' });
+      const planned: readonly Wrapped[] = JSON.parse(dry.stdout).lines;
+      const wrapped = latin1Of(crontab);
+      expect(firingsOf(wrapped)).toEqual(firingsOf(text));
+
+      const after = readAsCron(wrapped, false);
+      expect(after.map(({ line, variables, input }) => ({ line, variables, input }))).toEqual(
+        lines.map(({ line, variables, input }) => ({ line, variables, input })),
+      );
+      for (const [index, each] of after.entries()) {
+        const { status, output } = runWrapped(each, sandbox.home);
+        const plan = planned.find(({ line }) => line === each.line);
+        const { calls, ...was } = wanted[index] as (typeof wanted)[number];
+        expect({ line: each.line, status, calls: sandbox.takeCalls() }).toEqual({
+          line: each.line,
+          status: was.status,
+          calls,
+        });
+        if (plan?.name == null) {
+          expect(output).toBe(was.output);
+          continue;
+        }
+        const [run] = queryLog<{ output: string; exit_code: number }>(
+          root,
+          'select exit_code, output from runs where script = ?',
+          plan.name,
+        );
+        expect({ line: each.line, ...run }).toEqual({ line: each.line, output: was.output, exit_code: was.status });
+      }
+      expect(sandbox.readFiles()).toEqual(wantedFiles);
+
+      expect(runCommand(['cron', '--undo'], place)).toMatchObject({ status: 0, stderr: '' });
+      expect(crontab.read()).toEqual(endWithNewline(before));
+      expect(readdirSync(sandbox.home)).not.toContain('.folder-runner');
+      expect(existsSync(join(root, '.runner/crontab.original'))).toBe(false);
+    },
+    120_000,
+  );
+});
+
+const textOf = (crontab: FakeCrontab): string => crontab.read()?.toString() ?? '';
+const latin1Of = (crontab: FakeCrontab): string => crontab.read()?.toString('latin1') ?? '';
+
+const place = { root: '/home/me/site', script: '/home/me/.folder-runner/cron', user: 'me' };
+
+test('any line is either left as it is or can be taken back byte for byte', () => {
+  const pieces = fc.array(
+    fc.constantFrom("'", '"', '\\', '%', '\\%', ' ', '\t', '$(date)', '`x`', 'é', 'a', '#', '\r', '--', '&& b', '> f'),
+    { maxLength: 14 },
+  );
+  fc.assert(
+    fc.property(fc.array(pieces, { minLength: 1, maxLength: 4 }), (commands) => {
+      const text = commands.map((parts) => `5 4 * * * ${parts.join('')}`).join('\n');
+      const { original, wrapped, lines } = planWrap(Buffer.from(text, 'latin1'), place);
+      expect(original.toString('latin1')).toBe(text);
+      const back = wrapped
+        .toString('latin1')
+        .split('\n')
+        .map((line) => unwrapLine(line, place.root)?.line ?? line);
+      expect(back.join('\n')).toBe(text);
+      const names = lines.flatMap(({ name }) => name ?? []);
+      expect(new Set(names).size).toBe(names.length);
+      expect(planWrap(wrapped, place).wrapped).toEqual(wrapped);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test('the shell gets the same command, whatever quotes, percent signs and backslashes it has', () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n' });
+  const crontab = makeFakeCrontab();
+  const home = join(root, 'home');
+  mkdirSync(home);
+  const commands = [
+    String.raw`printf '%s\n' "it's" 'a "b"' \\ \'x\' a\ b`.replaceAll('%', '\\%'),
+    String.raw`date -d @0 +\%F; echo "$0 $#"; echo done >> file`,
+    'cat; exit 3%first line%second \\% line',
+    `echo "$GREETING" | tr a-z A-Z; umask; echo $PPID >/dev/null; kill -TERM $$`,
+    'nohup sh -c "sleep 0; echo late" & wait',
+    `echo 'caf\u00e9' # comment`,
+  ];
+  const text = `GREETING='it is'\n${commands.map((command) => `* * * * * ${command}`).join('\n')}\n`;
+  const bytes = Buffer.from(text);
+  crontab.write(bytes);
+  const site = { cwd: root, env: { ...crontab.env, HOME: home } };
+  expect(runCommand(['cron', '--import', '--wrap'], site)).toMatchObject({ status: 0, stderr: '' });
+  const before = readAsCron(text, false).map((entry) => runAsCron(entry, home));
+  const after = readAsCron(textOf(crontab), false);
+  expect(after).toHaveLength(commands.length);
+  for (const [index, entry] of after.entries()) {
+    const { status } = runWrapped(entry, home);
+    // A shell reports a signal of the command that it has become.
+    expect(status ?? 143, entry.command).toBe(before[index]?.status ?? 143);
+    const { script } = queryLog<{ script: string }>(root, 'select script from runs order by id desc limit 1')[0] as {
+      script: string;
+    };
+    const [run] = queryLog<{ output: string }>(root, 'select output from runs where script = ?', script);
+    expect(run?.output, entry.command).toBe(before[index]?.output);
+  }
+});
+
+describe('a wrapped crontab', () => {
+  const text = 'MAILTO=me@example.org\n# a comment\n30 2 * * * sh bin/backup.sh\n*/5 * * * * echo "50\\%"\n';
+  const setUp = () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': 'true\n', 'home/bin/backup.sh': 'echo saved\n' });
+    const crontab = makeFakeCrontab();
+    crontab.write(Buffer.from(text));
+    const site = { cwd: root, env: { ...crontab.env, HOME: join(root, 'home') } };
+    const call = (...args: string[]) => runCommand(args, site);
+    return { root, crontab, call, home: join(root, 'home') };
+  };
+
+  test('has readable names, and its lines are known to why, doctor and uninstall', () => {
+    const { root, crontab, call } = setUp();
+    const { stdout } = call('cron', '--import', '--wrap');
+    expect(stdout).toContain('→ exec/backup');
+    expect(textOf(crontab)).toMatch(
+      /^30 2 \* \* \* \/bin\/sh \S+\/\.folder-runner\/cron exec \S+ --overlap backup -- \/bin\/sh -c 'sh bin\/backup\.sh'$/m,
+    );
+    for (const entry of readAsCron(textOf(crontab), false)) runWrapped(entry, join(root, 'home'));
+    expect(call('why', 'exec/backup').stdout).toContain('Its crontab line calls it at');
+    const { stdout: told } = call('doctor', '--json');
+    const wrong = JSON.parse(told).checks.filter(
+      ({ found, status }: Record<string, string>) => status !== 'ok' && /exec/.test(found ?? ''),
+    );
+    expect(wrong).toEqual([]);
+    expect(call('uninstall', '--purge', '--yes')).toMatchObject({ status: 2 });
+    expect(call('cron', '--undo').status).toBe(0);
+    expect(textOf(crontab)).toBe(text);
+  });
+
+  test('takes the lines of tiers beside it, and keeps them when it is undone', () => {
+    const { root, crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    call('cron', '--install');
+    expect(call('cron', '--undo').status).toBe(0);
+    const left = textOf(crontab);
+    expect(left.startsWith(text)).toBe(true);
+    expect(left).toContain(`# BEGIN folder-runner ${root}`);
+    expect(call('cron', '--remove').status).toBe(0);
+    expect(textOf(crontab)).toBe(text);
+  });
+
+  test('is not undone after a change by hand, which is named; wrapped again it is', () => {
+    const { crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    const changed = `${textOf(crontab)}0 5 * * * echo new\n`;
+    crontab.write(Buffer.from(changed));
+    const refused = call('cron', '--undo');
+    expect(refused.status).toBe(2);
+    expect(refused.stderr).toContain('+ 0 5 * * * echo new');
+    expect(textOf(crontab)).toBe(changed);
+    expect(call('cron', '--import', '--wrap').status).toBe(0);
+    expect(call('cron', '--undo').status).toBe(0);
+    expect(textOf(crontab)).toBe(`${text}0 5 * * * echo new\n`);
+  });
+
+  test('moves one line into a folder by one command, and back', () => {
+    const { root, crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    const wrapped = textOf(crontab);
+    const plan = call('cron', '--import', 'exec/backup');
+    expect(plan.stdout).toContain('→ jobs/15min/backup.sh  @schedule 30 2 * * *');
+    expect(plan.stdout).not.toContain('echo');
+    expect(call('cron', '--import', 'exec/backup', '--apply')).toMatchObject({ status: 0 });
+    expect(readFileSync(join(root, 'jobs/15min/backup.sh'), 'utf8')).toContain('\nsh bin/backup.sh\n');
+    expect(textOf(crontab)).not.toMatch(/^30 2/m);
+    expect(textOf(crontab)).toContain('--overlap echo');
+    expect(call('cron', '--import', 'exec/nothing').status).toBe(2);
+    expect(wrapped).toContain('--overlap backup');
+    expect(call('cron', '--undo').status).toBe(0);
+    expect(textOf(crontab)).toBe(text);
+    expect(existsSync(join(root, 'jobs/15min/backup.sh'))).toBe(false);
+  });
+
+  test('runs its commands although the package, Node or the root is gone', () => {
+    const { root, crontab, call, home } = setUp();
+    call('cron', '--import', '--wrap');
+    const [entry] = readAsCron(textOf(crontab), false);
+    const notes = join(home, `.folder-runner/roots${root}/paths`);
+    writeFileSync(notes, `${process.execPath}\n/gone/bin.cjs\n`);
+    const first = runWrapped(entry as CronEntry, home);
+    expect(first.output).toMatch(/^folder-runner records no command .*its package is missing[^]*\nsaved\n$/);
+    expect(runWrapped(entry as CronEntry, home)).toEqual({ status: 0, output: 'saved\n' });
+    rmSync(join(root, 'jobs'), { recursive: true });
+    expect(runWrapped(entry as CronEntry, home).output).toContain('saved\n');
+  });
+
+  test('runs a command beside itself as cron does, each recorded, but none during a pause', async () => {
+    const { root, crontab, call, home } = setUp();
+    crontab.write(Buffer.from('* * * * * echo begun >> log; while [ ! -e go ]; do sleep 0.02; done\n'));
+    call('cron', '--import', '--wrap');
+    const [entry] = readAsCron(textOf(crontab), false);
+    const start = () =>
+      execFileSync('/bin/sh', ['-c', `(${(entry as { command: string }).command}) >/dev/null 2>&1 &`], {
+        ...{ cwd: home, env: { HOME: home, PATH: '/usr/bin:/bin', RUNNER_CALLED_BY: 'cron' } },
+      });
+    const begun = () =>
+      existsSync(join(home, 'log')) ? readFileSync(join(home, 'log'), 'utf8').split('\n').length - 1 : 0;
+    onTestFinished(() => writeFileSync(join(home, 'go'), ''));
+    const { until } = await import('../../support/until.ts');
+    for (const count of [1, 2, 3]) {
+      start();
+      await until(`${count} run`, () => begun() === count);
+    }
+    expect(call('pause', 'exec/echo').status).toBe(0);
+    start();
+    await until('it was skipped', () => queryLog(root, "select 1 from workers where state = 'skipped'").length === 1);
+    writeFileSync(join(home, 'go'), '');
+    const names = () =>
+      queryLog<{ script: string }>(root, "select script from runs where outcome = 'succeeded' order by script");
+    await until('all have ended', () => names().length === 3);
+    expect(names().map(({ script }) => script)).toEqual(['exec/echo', 'exec/echo+2', 'exec/echo+3']);
+    expect(begun()).toBe(3);
+  });
+});
+
+test('a month of a moved clock has exactly the runs that cron alone would have made', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'month-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const root = join(folder, 'site');
+  mkdirSync(join(root, 'jobs'), { recursive: true });
+  const crontab = makeFakeCrontab();
+  const text = '15 3 * * * echo daily >> ran\n0 7 * * 1 echo "monday; 7\\%" >> ran\n@monthly cat >> ran%monthly\n';
+  crontab.write(Buffer.from(text));
+  const env = { ...crontab.env, HOME: folder };
+  runCommand(['cron', '--import', '--wrap'], { cwd: root, env });
+  const now = textOf(crontab);
+  const entries = new Map(readAsCron(now, false).map((entry) => [entry.line - 1, entry]));
+  const fired = firingsOf(now);
+  expect(fired).toEqual(firingsOf(text));
+  expect(fired.length).toBeGreaterThan(30);
+  for (const firing of fired) {
+    const [at = '', index = ''] = firing.split(' ');
+    const entry = entries.get(Number(index)) as NonNullable<ReturnType<typeof entries.get>>;
+    const FAULT_CLOCK = `${Date.parse(at) - Date.now()} from 0`;
+    const variables = { ...entry.variables, FAULT_CLOCK, FAULT_ZONE: 'UTC', NODE_OPTIONS: `--require=${preload}` };
+    runWrapped({ ...entry, variables }, folder);
+  }
+  const ran = readFileSync(join(folder, 'ran'), 'utf8').trimEnd().split('\n');
+  const wanted = fired.map((firing) => ['daily', 'monday; 7%', 'monthly'][Number(firing.split(' ')[1])]);
+  expect(ran).toEqual(wanted);
+  const runs = queryLog<{ outcome: string; started_at: number }>(root, 'select * from runs order by id');
+  const minutes = runs.map((run) => `${run.outcome} ${new Date(run.started_at).toISOString().slice(0, 16)}`);
+  expect(minutes).toEqual(fired.map((firing) => `succeeded ${firing.slice(0, 16)}`));
+});
