@@ -261,7 +261,7 @@ describe('a wrapped crontab', () => {
     const notes = join(home, `.folder-runner/roots${root}/paths`);
     writeFileSync(notes, `${process.execPath}\n/gone/bin.cjs\n`);
     const first = runWrapped(entry as CronEntry, home);
-    expect(first.output).toMatch(/^folder-runner records no command .*its package is missing[^]*\nsaved\n$/);
+    expect(first.output).toMatch(/^folder-runner records no command .*its package is missing[\s\S]*\nsaved\n$/);
     expect(runWrapped(entry as CronEntry, home)).toEqual({ status: 0, output: 'saved\n' });
     rmSync(join(root, 'jobs'), { recursive: true });
     expect(runWrapped(entry as CronEntry, home).output).toContain('saved\n');
