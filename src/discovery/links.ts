@@ -1,4 +1,6 @@
 import { join, relative } from 'node:path';
+import { isOnServer } from '../store/shared/which-log.ts';
+import { isExecName } from '../system/base/exec-name.ts';
 import { nearestPath } from '../system/base/suggest.ts';
 import { printableName } from '../system/base/values.ts';
 import {
@@ -18,9 +20,6 @@ export const linkTags: Readonly<Record<LinkKind, string>> = {
   afterFailure: '@after-failure',
   always: '@always',
 };
-
-/** Names of commands that `runner exec` records have no file: only the log knows them. */
-const EXEC = 'exec/';
 
 /** All that a link may name. */
 interface Known {
@@ -106,8 +105,10 @@ function findLinked(word: string, script: Script, known: Known): readonly Linked
   if (others.length > 0) return others.map(toLinked);
   if (meant.length > 0) return 'which is this script itself; remove that name';
   const off = disabled.filter((each) => matches(name, each.name) || matches(name, each.file));
-  const byLog = name.startsWith(EXEC) || unread.includes(name.split('/', 1)[0] as string) ? [{ name }] : [];
-  const unseen = [...off, ...byLog].map((each) => ({ name: each.name, isOnEachHost: false }));
+  // Only the log knows a command of `runner exec`.
+  const byLog = isExecName(name) || unread.includes(name.split('/', 1)[0] as string) ? [{ name }] : [];
+  const isOnEachHost = isExecName(name) && isOnServer();
+  const unseen = [...off, ...byLog].map((each) => ({ name: each.name, isOnEachHost }));
   if (unseen.length > 0) return unseen;
   if (handlers.some(isMeant) || name.startsWith(`${QUEUE_TIER}/`)) {
     return 'a handler of jobs, which has no end to wait for; name a script of a tier';

@@ -3,6 +3,7 @@ import { isCopyFor, machinesOf } from '../store/statements/registers.ts';
 import type { ScriptJobRow } from '../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../store/store.ts';
 import type { JobState } from '../store/words.ts';
+import { isExecName } from '../system/base/exec-name.ts';
 import { machineName } from '../system/process/identity.ts';
 import { hostOf } from './add/scripts.ts';
 
@@ -134,9 +135,13 @@ async function readPlaces({ fleet, statements }: Store, rows: readonly LinkedRow
   const ofMachines = rows.filter(({ host }) => host !== null);
   if (ofMachines.length === 0) return () => true;
   if (fleet === null) return ({ host }: LinkedRow) => host === null || host === machineName();
-  const copies = await machinesOf(statements).copies({ names: ofMachines.map(({ name }) => name) });
+  const machines = machinesOf(statements);
+  const copies = await machines.copies({ names: ofMachines.map(({ name }) => name) });
   const places = new Set(copies.filter((copy) => isCopyFor(copy, copy.host)).map(keyOf));
-  return (row: LinkedRow) => row.host === null || places.has(keyOf(row));
+  // A command has no copy, as it has no file.
+  const hosts = ofMachines.some(({ name }) => isExecName(name)) ? await machines.list() : [];
+  const isThere = ({ name, host }: LinkedRow) => isExecName(name) && hosts.some((each) => each.host === host);
+  return (row: LinkedRow) => row.host === null || places.has(keyOf(row)) || isThere(row);
 }
 
 /** The names of all scripts that links name. */

@@ -258,6 +258,19 @@ test('a killed call is found by the next command: its run crashed, or is left al
   expect(readJobs(root).filter(({ name }) => name === 'exec/x')).toMatchObject([{ state: 'finished' }]);
 });
 
+test('a script runs after a command has succeeded, once for each success', async () => {
+  const root = await makeSite({ 'jobs/hourly/b.sh': '# @after exec/backup\necho b\n' });
+  const runsOfB = () => readRuns(root).filter(({ script }) => script === 'hourly/b').length;
+  await inRoot(root, 'hourly');
+  exec(root, ['backup', '--', 'false']);
+  await inRoot(root, 'hourly');
+  expect(runsOfB()).toBe(0);
+  exec(root, ['backup', '--', 'true']);
+  await inRoot(root, 'hourly');
+  await inRoot(root, 'hourly');
+  expect(runsOfB()).toBe(1);
+});
+
 describe('whatever is wrong with the runner, the command runs', () => {
   test('without its log the runs are spooled, and the next call takes them in', async () => {
     const root = await makeSite();
