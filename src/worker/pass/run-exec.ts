@@ -1,11 +1,10 @@
 import type { Script } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { findLockHolder } from '../../system/lock/lock-file.ts';
-import type { Invocation, TierRequest } from '../invocation/invocation.ts';
+import type { CallSummary, Invocation, TierRequest } from '../invocation/invocation.ts';
 import { ifLogAllows, withStore } from '../invocation/with-store.ts';
 import { endLeftCommands } from './end-left.ts';
 import { runPass, withPings } from './run-pass.ts';
-import type { CallSummary } from './run-tier.ts';
 
 type RunOne = (request: TierRequest) => Promise<readonly KeptEnd[] | null>;
 
