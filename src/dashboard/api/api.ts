@@ -14,6 +14,7 @@ import { addRunChangeRoutes } from './change/change-runs.ts';
 import { addSiteChangeRoutes } from './change/change-site.ts';
 import { addClaimRoutes } from './change/claim.ts';
 import { addEventRoutes, markVersion } from './events.ts';
+import { addExamples } from './examples.ts';
 import { activityViews } from './read/activity.ts';
 import { jobViews } from './read/jobs.ts';
 import { addPrometheusRoute, monitorViews } from './read/monitor.ts';
@@ -188,5 +189,7 @@ export function apiDocument(api: Api, version: string): ReturnType<Api['getOpenA
     tags: [...tags],
   });
   const paths = Object.entries(document.paths ?? {}).map(([path, item]) => [path.replaceAll('{.+}', ''), item]);
-  return { ...document, paths: Object.fromEntries(paths) };
+  const whole = { ...document, paths: Object.fromEntries(paths) };
+  addExamples(whole);
+  return whole;
 }

@@ -6,7 +6,7 @@ import { type SSEStreamingApi, streamSSE } from 'hono/streaming';
 import type { ChangeFeed } from '../live/feed.ts';
 import { type Api, type ApiEnv, defineRoute } from './route.ts';
 
-const versionSchema = z.object({ version: z.string() }).openapi('Version');
+const versionSchema = z.object({ version: z.string().openapi({ example: 'm9x2k1a.17' }) }).openapi('Version');
 
 const eventsRoute = defineRoute('wall', {
   operationId: 'followChanges',
@@ -19,7 +19,12 @@ const eventsRoute = defineRoute('wall', {
   responses: {
     200: {
       description: 'The stream, or the current version',
-      content: { 'text/event-stream': { schema: z.string() }, 'application/json': { schema: versionSchema } },
+      content: {
+        'text/event-stream': {
+          schema: z.string().openapi({ example: 'event: changed\nid: m9x2k1a.17\ndata: m9x2k1a.17\n\n' }),
+        },
+        'application/json': { schema: versionSchema },
+      },
     },
   },
 });

@@ -11,7 +11,7 @@ import { InvalidParameter } from './route.ts';
 
 /** Answer of every list. Pass `next` as `cursor` to get the following items; null: there are none. */
 export const pageOf = <F extends Fields>(items: RecordOf<F>) =>
-  record(null, { items: shown.list(shown.one(items)), next: shown.text.orNull });
+  record(null, { items: shown.list(shown.one(items)), next: shown.text.like('hourly').orNull });
 
 /** Answer of every list that is read piece by piece: `pageFields` has its parameters. */
 export const pagedOf = <F extends Fields>(items: RecordOf<F>) =>
@@ -54,7 +54,7 @@ export function wholeNumber(least: number, most: number) {
 }
 
 /** The number of a run, a job, a worker or an incident. */
-export const idSchema = wholeNumber(1, Number.MAX_SAFE_INTEGER);
+export const idSchema = wholeNumber(1, Number.MAX_SAFE_INTEGER).openapi({ example: 1 });
 
 export const textSchema = oneText.min(1, 'must be some text').max(1000, 'must be at most 1000 characters');
 

@@ -57,11 +57,16 @@ export type Api = OpenAPIHono<ApiEnv>;
 /** RFC 9457; `errors` names each value that was refused. */
 const problemSchema = z
   .object({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string().optional(),
-    errors: z.array(z.object({ in: z.string(), name: z.string(), detail: z.string() })).optional(),
+    type: z.string().openapi({ example: 'about:blank' }),
+    title: z.string().openapi({ example: 'Bad request' }),
+    status: z.int().openapi({ example: 400 }),
+    detail: z.string().optional().openapi({ example: 'Some values of the request are not valid.' }),
+    errors: z
+      .array(z.object({ in: z.string(), name: z.string(), detail: z.string() }))
+      .optional()
+      .openapi({
+        example: [{ in: 'query', name: 'limit', detail: 'must be a whole number from 1 to 500, found "0"' }],
+      }),
   })
   .openapi('Problem');
 
@@ -127,7 +132,9 @@ const tagsOfWords: Readonly<Record<string, Tag>> = {
   scripts: 'Scripts',
   why: 'Scripts',
   runs: 'Runs',
+  failures: 'Runs',
   jobs: 'Jobs',
+  queue: 'Jobs',
   incidents: 'Incidents',
   mutes: 'Incidents',
   session: 'Session',

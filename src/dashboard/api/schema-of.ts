@@ -28,13 +28,14 @@ type SchemaOfField<F> =
     : never;
 
 export function schemaOfField<Value, Json>(field: Field<Value, Json>): z.ZodType<Json> {
-  const { shape, isNullable, isOptional, description } = field;
+  const { shape, isNullable, isOptional, description, example } = field;
   const schema = schemaOfShape(shape);
   // A component of the document stays one.
   const isNamed = (shape.kind === 'record' && shape.of.name !== null) || (shape.kind === 'words' && shape.name);
   const orNull = !isNullable ? schema : isNamed ? z.union([schema, z.null()]) : schema.nullable();
   const known = isOptional ? orNull.optional() : orNull;
-  return (description === undefined ? known : known.openapi({ description })) as never;
+  if (description === undefined && example === undefined) return known as never;
+  return known.openapi({ ...(description && { description }), ...(example !== undefined && { example }) }) as never;
 }
 
 function schemaOfShape(shape: Shape): z.ZodType {

@@ -10,10 +10,10 @@ const sessionSchema = z
     name: z.string().openapi({ description: 'Who you are: recorded with what you change', example: 'token laptop' }),
     permission: z.enum(tokenPermissions),
     may: z.array(z.enum(tokenPermissions)).openapi({ description: 'All permissions that yours includes' }),
-    csrf: z
-      .string()
-      .nullable()
-      .openapi({ description: 'Send it as X-CSRF-Token with requests that change something; null: not needed' }),
+    csrf: z.string().nullable().openapi({
+      description: 'Send it as X-CSRF-Token with requests that change something; null: not needed',
+      example: '9b2c7c0c5d',
+    }),
     expiresAt: instantSchema.nullable().openapi({ description: 'null: it has no end' }),
     zone: z.string().openapi({ description: 'The time zone of the server', example: 'Europe/Berlin' }),
     buttons: z
@@ -21,9 +21,12 @@ const sessionSchema = z
         z.object({
           verb: z.enum(verbNames),
           words: z.string().openapi({ description: 'Its words; `…` stands for the jobs', example: 'Run … now' }),
-          effect: z.string(),
+          effect: z.string().openapi({ example: 'Due at once, with all its tries' }),
           done: z.string().openapi({ description: 'Completes "Job 7 (mail/welcome)"', example: 'made due now' }),
-          warning: z.string().nullable().openapi({ description: 'Asked about before; null: it does no harm' }),
+          warning: z.string().nullable().openapi({
+            description: 'Asked about before; null: it does no harm',
+            example: 'It runs from its beginning.',
+          }),
           isDangerous: z.boolean(),
         }),
       )
@@ -32,10 +35,10 @@ const sessionSchema = z
   .openapi('Session');
 
 const credentialSchema = z.object({
-  token: z
-    .string()
-    .max(200)
-    .openapi({ description: 'A token, or a key that `npx folder-runner web` has printed, which is valid once' }),
+  token: z.string().max(200).openapi({
+    description: 'A token, or a key that `npx folder-runner web` has printed, which is valid once',
+    example: 'frt_4fzzzxjylrxkaz',
+  }),
 });
 
 const getRoute = defineRoute('wall', {

@@ -79,7 +79,7 @@ const bucketRecord = record('MetricBucket', {
 export type MetricBucket = Values<typeof bucketRecord>;
 
 const seriesRecord = record(null, {
-  subject: shown.text,
+  subject: shown.text.like('hourly/clean-tmp'),
   kind: shown.words(['all', 'tier', 'script']),
   /** All of the time together. */
   total: shown.one(bucketRecord),
@@ -115,7 +115,7 @@ const workerBucketRecord = record('WorkerBucket', {
 export type WorkerBucket = Values<typeof workerBucketRecord>;
 
 const workerSeriesRecord = record(null, {
-  tier: shown.text,
+  tier: shown.text.like('hourly'),
   total: shown.one(workerBucketRecord),
   buckets: shown.list(field.one(workerBucketRecord)),
 });

@@ -9,8 +9,8 @@ import type { OpenWindow } from '../text/filters.ts';
 /** One transition of a job. */
 export const jobActivityRecord = record(null, {
   at: shown.instant,
-  event: shown.text,
-  detail: field.text.orNull,
+  event: shown.text.like('job-finished'),
+  detail: field.text.like('exit code 3').orNull,
   /** A detail besides the reason. */
   warning: quoting.orNull.about('Of a run that ended'),
   run: shown.integer.orNull.from('runId'),
@@ -25,9 +25,9 @@ export interface JobActivity extends Values<typeof jobActivityRecord> {
 export const activityRecord = record(null, {
   ...jobActivityRecord.fields,
   job: shown.integer.orNull.from('jobId'),
-  name: shown.text.orNull.about("The job's name; null: no job, or a deleted one"),
+  name: shown.text.like('mail/welcome').orNull.about("The job's name; null: no job, or a deleted one"),
   worker: shown.integer.orNull.from('workerId'),
-  host: shown.text.orNull.about("The worker's machine; null: no worker, or a deleted one"),
+  host: shown.text.like('web3').orNull.about("The worker's machine; null: no worker, or a deleted one"),
 });
 
 export interface Activity extends Values<typeof activityRecord> {

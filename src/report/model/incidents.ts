@@ -29,20 +29,22 @@ const quoting: ReadonlySet<string> = new Set([
 ]);
 
 /** A sentence of the runner, unless it is of runs that failed: then it quotes them. */
-export const findingText = field.text.inPublicAs((message, { code }) =>
-  typeof code !== 'string' || isOfRuns(code) || quoting.has(code) ? LEFT_OUT : message,
-);
+export const findingText = field.text
+  .like('exit code 3')
+  .inPublicAs((message, { code }) =>
+    typeof code !== 'string' || isOfRuns(code) || quoting.has(code) ? LEFT_OUT : message,
+  );
 
 /** A fault that was found, with its history. */
 export const incidentRecord = record('Incident', {
   id: shown.integer,
-  subject: shown.text.about('A script or handler, a tier, `queue`, `log`, `disk`, `alerts`'),
-  code: shown.text,
+  subject: shown.text.like('hourly/clean-tmp').about('A script or handler, a tier, `queue`, `log`, `disk`, `alerts`'),
+  code: shown.text.like('script-failing'),
   severity: shown.words(['warning', 'critical']),
   grade: gradeField,
   occurrences: shown.integer,
   error: findingText.orNull.from('message'),
-  hint: shown.text.orNull,
+  hint: shown.text.like('`npx folder-runner why hourly/clean-tmp` tells more').orNull,
   openedAt: shown.instant.from('opened_at'),
   lastAt: shown.instant.from('last_at'),
   recoveredAt: shown.instant.orNull.from('recovered_at').about('Null: it is not over'),

@@ -30,9 +30,9 @@ const countersRecord = record(null, {
 /** One job of the queue, as docs/json.md describes it. */
 export const jobRecord = record('Job', {
   id: shown.integer,
-  name: shown.text,
+  name: shown.text.like('mail/welcome'),
   state: jobStateField,
-  data: field.json.about('JSON, as it was given'),
+  data: field.json.like({ to: 'ada@example.org' }).about('JSON, as it was given'),
   result: field.json.about('JSON; null: none'),
   priority: shown.integer,
   runAt: shown.date,
@@ -42,10 +42,10 @@ export const jobRecord = record('Job', {
   finishedAt: shown.date.orNull,
   attempts: shown.integer,
   maxAttempts: shown.integer.orNull,
-  repeat: shown.text.orNull,
+  repeat: shown.text.like('daily at 10:00').orNull,
   missed: shown.words(missedPolicies),
-  uniqueKey: field.text.orNull,
-  group: field.text.orNull,
+  uniqueKey: field.text.like('order-4711').orNull,
+  group: field.text.like('mails').orNull,
   parent: shown.integer.orNull,
   leaseMs: shown.number.orNull,
   leasedUntil: shown.date.orNull,
@@ -68,13 +68,15 @@ export const listedJobRecord = record('ListedJob', {
 });
 
 const endedChildren = field.list(
-  field.one(record(null, { id: field.integer, name: field.text, data: field.json, result: field.json })),
+  field.one(
+    record(null, { id: field.integer, name: field.text.like('mail/welcome'), data: field.json, result: field.json }),
+  ),
 );
 
 /** The data that the worker of a job needs. */
 export const claimedJobRecord = record('ClaimedJob', {
   ...jobRecord.fields,
-  token: field.text.about('Needed to end the job'),
+  token: field.text.like('12.7').about('Needed to end the job'),
   attempt: field.integer,
   parentData: field.json,
   children: field.one(record(null, { finished: endedChildren, failed: endedChildren, cancelled: endedChildren })),
@@ -82,7 +84,7 @@ export const claimedJobRecord = record('ClaimedJob', {
 
 /** The number of jobs of a name in each state: `runner jobs --count --json`. */
 export const jobCountRecord = record(null, {
-  name: shown.text,
+  name: shown.text.like('mail/welcome'),
   ready: shown.integer,
   delayed: shown.integer,
   running: shown.integer,
@@ -95,7 +97,7 @@ export const jobCountRecord = record(null, {
 
 /** Counts of what has happened to jobs of a name: `runner jobs --totals --json`. */
 export const jobTotalsRecord = record('JobTotals', {
-  name: shown.text,
+  name: shown.text.like('mail/welcome'),
   added: shown.integer,
   runs: shown.integer,
   succeeded: shown.integer,
@@ -184,7 +186,7 @@ export function asFound<J extends Job>(job: J, lost: LostClaims): J {
   return reason === undefined ? job : { ...job, reason };
 }
 
-const childRecord = record(null, { id: shown.integer, name: shown.text, state: jobStateField });
+const childRecord = record(null, { id: shown.integer, name: shown.text.like('mail/welcome'), state: jobStateField });
 
 export type JobChild = Values<typeof childRecord>;
 

@@ -88,7 +88,7 @@ const missedRecord = record(null, {
 });
 
 const tierRecord = record('TierOverview', {
-  tier: shown.text,
+  tier: shown.text.like('hourly'),
   periodMs: shown.number.orNull,
   presence: presenceField,
   /** The newest pass that had the lock, however old; null when there never was one. */
@@ -109,8 +109,8 @@ export interface TierOverview extends Values<typeof tierRecord> {
 }
 
 export const scriptRecord = record('ScriptOverview', {
-  script: shown.text,
-  tier: shown.text,
+  script: shown.text.like('hourly/clean-tmp'),
+  tier: shown.text.like('hourly'),
   presence: presenceField,
   ...summaryRecord.fields,
   ...risesRecord.fields,

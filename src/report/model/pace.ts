@@ -26,7 +26,7 @@ const figures = {
 };
 
 /** How fast jobs of a name are added and processed. */
-const paceRecord = record('JobPace', { name: shown.text.about('Without parameters'), ...figures });
+const paceRecord = record('JobPace', { name: shown.text.like('mail/welcome').about('Without parameters'), ...figures });
 
 /** The same of all names together. */
 export const totalPaceRecord = record('QueuePaceTotal', figures);

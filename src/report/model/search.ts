@@ -13,7 +13,7 @@ import { readRunSummary, selectRunPage } from './runs/run-pages.ts';
 
 const foundRunRecord = record(null, {
   id: shown.integer,
-  script: shown.text,
+  script: shown.text.like('hourly/clean-tmp'),
   outcome: outcomeField,
   startedAt: shown.instant,
   summary: quoting.orNull.about('One line: why it did not succeed'),
@@ -21,7 +21,7 @@ const foundRunRecord = record(null, {
 
 const foundJobRecord = record(null, {
   id: shown.integer,
-  name: shown.text,
+  name: shown.text.like('mail/welcome'),
   state: jobStateField,
   createdAt: shown.date,
 });

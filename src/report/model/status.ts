@@ -40,11 +40,11 @@ const statusRunRecord = record(null, {
 
 export interface StatusRun extends RunningRun, Values<typeof statusRunRecord> {}
 
-const risenRecord = record(null, { script: shown.text, ...risesRecord.fields });
+const risenRecord = record(null, { script: shown.text.like('hourly/clean-tmp'), ...risesRecord.fields });
 
 /** Somebody who is no worker of the runner and waits for a job. */
 export const waiterRecord = record('Waiter', {
-  host: shown.text,
+  host: shown.text.like('web3'),
   pid: shown.integer,
   patterns: shown.list(field.text),
   since: shown.instant,
@@ -53,10 +53,10 @@ export const waiterRecord = record('Waiter', {
 /** How many jobs wait for a handler. */
 const unhandledRecord = record(null, {
   /** The handler's: without parameters. */
-  name: shown.text,
+  name: shown.text.like('mail/welcome'),
   jobs: shown.integer,
   /** The handler that may have been meant; null: none has such a name. */
-  nearest: shown.text.orNull,
+  nearest: shown.text.like('mail/welcome').orNull,
 });
 
 export type UnhandledName = Values<typeof unhandledRecord>;
@@ -101,7 +101,9 @@ export interface PacedQueue extends QueueStatus {
 /** How things stand at one moment. */
 export const statusRecord = record('Status', {
   at: shown.instant,
-  site: shown.text.about('The name of the site: the setting `siteName`, otherwise the root’s folder and the machine'),
+  site: shown.text
+    .like('shop.example')
+    .about('The name of the site: the setting `siteName`, otherwise the root’s folder and the machine'),
   verdict: shown.one(verdictRecord),
   troubles: shown.list(field.one(troubleRecord)),
   /** Incidents that are not over, oldest first. */

@@ -35,7 +35,7 @@ export const passRecord = record('Pass', {
   startedAt: shown.instant,
   finishedAt: shown.instant.orNull,
   /** Why it was skipped, or how it is known to have crashed. */
-  reason: shown.text.orNull,
+  reason: shown.text.like('exit code 3').orNull,
 });
 
 export interface RecordedPass extends Values<typeof passRecord> {
@@ -49,7 +49,7 @@ const holderRecord = record('TierHolder', {
   /** Null: it works without the log, and only its lock file shows it. */
   kind: shown.words(workerKinds).orNull,
   pid: shown.integer,
-  host: shown.text,
+  host: shown.text.like('web3'),
   since: shown.instant,
 });
 
@@ -62,7 +62,7 @@ export type SiteOfTiers = Pick<Site, 'view' | 'pauses' | 'crontab' | 'nowMs'>;
 
 /** How a tier stands: who has it, when it was called, when it should be called next. */
 export const tierStateRecord = record('TierState', {
-  tier: shown.text,
+  tier: shown.text.like('hourly'),
   periodMs: shown.number.orNull,
   /** The newest pass that had the lock. */
   lastPass: shown.one(record(null, { state: workerState, startedAt: shown.instant })).orNull,
@@ -250,8 +250,8 @@ type WaitingState = (typeof waitingStates)[number];
  * in a moment. `deferred`: the next call of any tier does. `retrying`: the first call of any tier after `runAtMs` does.
  */
 export const waitingRecord = record('WaitingScript', {
-  script: shown.text,
-  tier: shown.text,
+  script: shown.text.like('hourly/clean-tmp'),
+  tier: shown.text.like('hourly'),
   state: shown.words(waitingStates),
   since: shown.instant,
   runAt: shown.instant,

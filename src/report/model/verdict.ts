@@ -12,11 +12,11 @@ import type { TierState, WaitingScriptJob } from './tier.ts';
 
 /** One thing that is wrong: an open incident, or what a check finds and no pass has noted yet. */
 export const troubleRecord = record('Trouble', {
-  subject: shown.text.about('As in incidents'),
-  code: shown.text,
+  subject: shown.text.like('hourly/clean-tmp').about('As in incidents'),
+  code: shown.text.like('script-failing'),
   grade: gradeField,
   message: findingText,
-  hint: shown.text.orNull,
+  hint: shown.text.like('`npx folder-runner why hourly/clean-tmp` tells more').orNull,
   since: shown.instant.orNull.about('Null: no pass has noted it yet'),
   last: shown.instant.orNull,
   occurrences: shown.integer,
@@ -30,11 +30,11 @@ type Trouble = Values<typeof troubleRecord>;
 /** The answer to "is everything well?". */
 export const verdictRecord = record('Verdict', {
   level: shown.words(['good', 'waiting', 'paused', 'warning', 'bad'], 'VerdictLevel'),
-  title: shown.text.about('The answer in a few words'),
+  title: shown.text.like('Everything is well').about('The answer in a few words'),
   since: shown.instant.orNull.about('When what is wrong began; null: nothing is, or nobody knows'),
   isUntouched: shown.flag.about('Nothing was ever recorded here'),
   lastPass: shown.instant.orNull.about('Of all tiers'),
-  nextTier: shown.text.orNull.about('The tier that is called next; null: none is expected'),
+  nextTier: shown.text.like('hourly').orNull.about('The tier that is called next; null: none is expected'),
 });
 
 export type Verdict = Values<typeof verdictRecord>;

@@ -17,14 +17,14 @@ import { livenessField, selectRunning } from './runs/run.ts';
 export const workerRecord = record('Worker', {
   id: shown.integer,
   kind: shown.words(workerKinds),
-  tier: shown.text.orNull.about('Null: it processes jobs of the queue'),
+  tier: shown.text.like('hourly').orNull.about('Null: it processes jobs of the queue'),
   state: shown.words(workerStates),
   trigger: shown.words(triggers),
   by: person.orNull.about('The person who called it; null: nobody did'),
-  host: shown.text,
+  host: shown.text.like('web3'),
   pid: shown.integer,
-  runnerVersion: shown.text,
-  nodeVersion: shown.text,
+  runnerVersion: shown.text.like('0.1.0'),
+  nodeVersion: shown.text.like('24.2.0'),
   scheduledFor: shown.instant.orNull,
   startedAt: shown.instant,
   finishedAt: shown.instant.orNull,
@@ -88,7 +88,7 @@ export async function selectWorkers(db: Kysely<ActivityLog>, query: WorkerQuery)
 /** A worker that runs, with the scripts that it runs now. */
 export const workerAtWorkRecord = record('WorkerAtWork', {
   ...workerRecord.fields,
-  runs: shown.list(field.one(record(null, { id: shown.integer, script: shown.text }))),
+  runs: shown.list(field.one(record(null, { id: shown.integer, script: shown.text.like('hourly/clean-tmp') }))),
 });
 
 export async function selectAtWork(log: LogView, limit: number): Promise<Values<typeof workerAtWorkRecord>[]> {

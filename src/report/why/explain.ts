@@ -262,19 +262,19 @@ const verdictField = new Field({
 /** Why a script did or didn't run. */
 export const whyRecord = record('Why', {
   /** Null: there is no such script. */
-  script: field.text.orNull,
+  script: field.text.like('hourly/clean-tmp').orNull,
   findings: field.list(
     field.one(
       record(null, {
-        topic: field.text.from('code'),
+        topic: field.text.like('last run').from('code'),
         verdict: verdictField,
-        text: field.text.from('message'),
-        cure: field.text.orNull.from('hint'),
+        text: field.text.like('run 812 succeeded 5 minutes ago').from('message'),
+        cure: field.text.like('`npx folder-runner run hourly/clean-tmp` runs it now.').orNull.from('hint'),
       }),
     ),
   ),
   /** One sentence that they come to. */
-  conclusion: field.text,
+  conclusion: field.text.like('It runs with the next pass of hourly.'),
 });
 
 export type Why = Values<typeof whyRecord>;

@@ -23,6 +23,8 @@ export class Field<Value = unknown, Json = unknown, Source extends string = stri
   readonly isOptional: boolean;
   /** Stands in the API's document. */
   readonly description: string | undefined;
+  /** A value in the document's examples. Default: by the kind and the unit of the field. */
+  readonly example: Json | undefined;
   /** The name in the program's value, in which `*` stands for the field's own. */
   readonly source: Source;
   readonly toJson: (value: Value) => Json;
@@ -33,6 +35,7 @@ export class Field<Value = unknown, Json = unknown, Source extends string = stri
     this.isNullable = parts.isNullable ?? false;
     this.isOptional = parts.isOptional ?? false;
     this.description = parts.description;
+    this.example = parts.example;
     this.source = parts.source;
     this.toJson = parts.toJson;
     this.inPublic = parts.inPublic;
@@ -48,6 +51,10 @@ export class Field<Value = unknown, Json = unknown, Source extends string = stri
     const toJson = (value: Value | undefined): Json | undefined =>
       value === undefined ? undefined : this.toJson(value);
     return new Field({ ...this, toJson, isOptional: true }) as OptionalField<Value, Json, Source>;
+  }
+
+  like(example: NonNullable<Json>): Field<Value, Json, Source> {
+    return new Field({ ...this, example });
   }
 
   about(description: string): Field<Value, Json, Source> {
@@ -69,7 +76,7 @@ type Parts<Value, Json, Source extends string> = Pick<
   Field<Value, Json, Source>,
   'shape' | 'source' | 'toJson' | 'inPublic'
 > &
-  Partial<Pick<Field, 'isNullable' | 'isOptional' | 'description'>>;
+  Partial<Pick<Field, 'isNullable' | 'isOptional' | 'description'>> & { readonly example?: Json | undefined };
 
 type OptionalField<Value, Json, Source extends string> = Field<Value | undefined, Json | undefined, Source> & {
   readonly isOptional: true;
@@ -171,7 +178,7 @@ export const field = kindsOf('left-out');
 export const shown = kindsOf('shown');
 
 /** A text that quotes scripts: a public report tells that there is one. */
-export const quoting = field.text.inPublicAs(() => LEFT_OUT);
+export const quoting = field.text.like('exit code 3').inPublicAs(() => LEFT_OUT);
 
 /** The name of a person, for whoever may log in: a public report names nobody. */
-export const person = field.text.inPublicAs(() => null);
+export const person = field.text.like('user ada').inPublicAs(() => null);

@@ -17,6 +17,8 @@ import { jobNameSchema, jsonBody, optional, optionFields, readBodyText, said, to
 
 export const idParam = z.object({ id: idSchema });
 
+const exampleJob = { name: 'mail/welcome', data: { to: 'ada@example.org' }, runAt: '+10 minutes', retries: 3 };
+
 const newJobSchema = z.strictObject({ ...optionFields(jobOptions), name: jobNameSchema }).openapi('NewJob');
 
 const MOST_AT_ONCE = 1_000;
@@ -40,7 +42,9 @@ const addRoute = defineRoute('run', {
   method: 'post',
   path: '/api/jobs',
   summary: 'Adds a job, or several in their order, all or none',
-  request: jsonBody(z.union([newJobSchema, z.array(newJobSchema).min(1).max(MOST_AT_ONCE)])),
+  request: jsonBody(
+    z.union([newJobSchema, z.array(newJobSchema).min(1).max(MOST_AT_ONCE)]).openapi({ example: exampleJob }),
+  ),
   responses: {
     200: jsonResponse('Nothing was added: the numbers of the jobs that have their unique keys', addedSchema),
     201: {
@@ -60,11 +64,21 @@ const changedSchema = z
   })
   .openapi('ChangedJob');
 
+const exampleOptions: Readonly<Partial<Record<VerbName, object>>> = {
+  finish: { result: { sent: true } },
+  retry: { delay: '10m' },
+  fail: { reason: 'no address', mayRetry: true },
+  bury: { reason: 'to be looked at' },
+  touch: { lease: '10m' },
+  update: { priority: 900 },
+};
+
 /** A verb that is posted to the path of its name, or the change of a job by PATCH. */
 function verbRoute(verb: Exclude<VerbName, 'delete'>) {
   const { summary, options, takesToken = false, needsOption = false } = verbOf(verb);
   const taken = Object.fromEntries(options.map((name) => [name, verbOptions[name]]));
-  const body = z.strictObject({ ...optionFields(taken), ...(takesToken && { token: optional(tokenSchema) }) });
+  const fields = { ...optionFields(taken), ...(takesToken && { token: optional(tokenSchema) }) };
+  const body = z.strictObject(fields).openapi({ example: exampleOptions[verb] ?? {} });
   const isUpdate = verb === 'update';
   return defineRoute(permissionOf(verb), {
     operationId: `${verb}Job`,
@@ -114,7 +128,10 @@ const toldSchema = z.object({
       z.object({
         id: z.int(),
         ok: z.boolean(),
-        reason: z.string().nullable().openapi({ description: 'Why it was refused; null: it was not' }),
+        reason: z
+          .string()
+          .nullable()
+          .openapi({ description: 'Why it was refused; null: it was not', example: 'There is no job 1.' }),
       }),
     )
     .openapi({ description: 'Empty for a dry run' }),
@@ -131,15 +148,19 @@ const batchRoute = defineRoute('run', {
   path: '/api/jobs/batch',
   summary: 'Applies one verb to many jobs, each by itself: a refused job does not stop the others',
   request: jsonBody(
-    z.strictObject({
-      verb: z.enum(verbNames),
-      ids: optional(z.array(z.int().min(1)).max(MOST_AT_ONCE)),
-      filter: optional(filterSchema).openapi({
-        description: `In place of ids, the words of GET /api/jobs; one request changes up to ${MOST_AT_ONCE} jobs`,
-      }),
-      dryRun: optional(z.boolean()).openapi({ description: 'Of a filter: only count what would be changed' }),
-      options: optional(z.strictObject(optionFields(verbOptions))).openapi({ description: 'The options of the verb' }),
-    }),
+    z
+      .strictObject({
+        verb: z.enum(verbNames),
+        ids: optional(z.array(z.int().min(1)).max(MOST_AT_ONCE)),
+        filter: optional(filterSchema).openapi({
+          description: `In place of ids, the words of GET /api/jobs; one request changes up to ${MOST_AT_ONCE} jobs`,
+        }),
+        dryRun: optional(z.boolean()).openapi({ description: 'Of a filter: only count what would be changed' }),
+        options: optional(z.strictObject(optionFields(verbOptions))).openapi({
+          description: 'The options of the verb',
+        }),
+      })
+      .openapi({ example: { verb: 'kick', filter: { state: 'failed', name: 'mail/*' }, dryRun: true } }),
   ),
   responses: { 200: jsonResponse('The outcome for each job', toldSchema) },
 });

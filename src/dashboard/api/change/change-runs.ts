@@ -33,10 +33,13 @@ const argumentSchema = z
   .regex(/^[^\0]*$/, 'must be text without NUL');
 
 const startedSchema = z.object({
-  script: z.string(),
+  script: z.string().openapi({ example: 'hourly/clean-tmp' }),
   pid: z.int(),
   run: z.int().nullable().openapi({ description: 'The number of the run; null: it is not known yet' }),
-  reason: z.string().nullable().openapi({ description: 'Why the number is not known; null: it is' }),
+  reason: z
+    .string()
+    .nullable()
+    .openapi({ description: 'Why the number is not known; null: it is', example: 'It has not begun yet.' }),
 });
 
 const wantedRun = z.strictObject({

@@ -37,7 +37,7 @@ import {
 import { InvalidParameter } from '../route.ts';
 import { view } from '../view.ts';
 
-export const eventInWords = shown.text.about('The event in words');
+export const eventInWords = shown.text.like('finished').about('The event in words');
 
 const { at, event, ...recorded } = activityRecord.fields;
 

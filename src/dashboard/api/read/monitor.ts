@@ -73,9 +73,9 @@ const healthRecord = record('Health', {
       record(null, {
         code: shown.words(checkCodes),
         status: checkStatus,
-        subject: shown.text,
+        subject: shown.text.like('hourly/clean-tmp'),
         message: findingText,
-        hint: shown.text.orNull,
+        hint: shown.text.like('`npx folder-runner why hourly/clean-tmp` tells more').orNull,
       }),
     ),
   ),
@@ -102,7 +102,10 @@ const prometheusRoute = defineRoute('wall', {
   summary: 'All metrics for Prometheus, as `npx folder-runner metrics --prometheus` prints them',
   request: { query: z.strictObject({}) },
   responses: {
-    200: { description: 'The text format 0.0.4', content: { 'text/plain': { schema: z.string() } } },
+    200: {
+      description: 'The text format 0.0.4',
+      content: { 'text/plain': { schema: z.string().openapi({ example: 'runner_up 1\n' }) } },
+    },
   },
 });
 

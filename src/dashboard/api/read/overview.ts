@@ -27,7 +27,9 @@ const { spooledRuns, quarantinedLogs, differences, ...now } = statusRecord.field
 
 const problemRecord = record('Status', {
   ...now,
-  logProblem: shown.text.orNull.about('Why the log cannot be read; null: it can be read, or there is none'),
+  logProblem: shown.text
+    .like('The activity log is not a database.')
+    .orNull.about('Why the log cannot be read; null: it can be read, or there is none'),
   ...{ spooledRuns, quarantinedLogs, differences },
 });
 

@@ -70,7 +70,7 @@ const runPageRecord = record('RunDetails', {
   ...runDetailsRecord.fields,
   scriptVerbs: scriptVerbsField.about('What can be done to its script now'),
   queueJob: shown
-    .one(record(null, { id: shown.integer, name: shown.text, verbs: jobVerbsField }))
+    .one(record(null, { id: shown.integer, name: shown.text.like('mail/welcome'), verbs: jobVerbsField }))
     .orNull.about('Its job; null: it is a run of a script, or the job was removed'),
   incidents: shown.list(field.one(incidentRecord)).about('Open incidents of its script'),
 });
@@ -123,7 +123,7 @@ const outputRoute = defineRoute('read', {
         'X-Anew': flag.optional().openapi({ description: 'The text replaces everything that came before it' }),
         'X-Over': flag.optional().openapi({ description: 'No output will follow' }),
       }),
-      content: { 'text/plain': { schema: z.string() } },
+      content: { 'text/plain': { schema: z.string().openapi({ example: 'reading orders.csv\n' }) } },
     },
   },
 });

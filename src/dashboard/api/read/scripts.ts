@@ -50,8 +50,8 @@ const scriptsView = view({
 
 /** A script's file, as it is now. */
 export const scriptFileRecord = record('ScriptFile', {
-  script: shown.text.from('name'),
-  path: shown.text,
+  script: shown.text.like('hourly/clean-tmp').from('name'),
+  path: shown.text.like('jobs/hourly/clean-tmp.ts'),
   options: optionsField,
   refusals: shown.list(shown.text).about('Why it is refused'),
   warnings: shown.list(shown.text),

@@ -10,7 +10,7 @@ import { view } from '../view.ts';
 const namesOf = (values: Readonly<Record<string, unknown>>): string[] => Object.keys(values);
 
 const optionsRecord = record(null, {
-  description: shown.text.optional,
+  description: shown.text.like('Removes old files').optional,
   timeoutMs: shown.number.optional,
   retries: shown.integer.optional,
   retryDelay: shown.one(record(null, { firstMs: shown.number, factor: shown.number, longestMs: shown.number }))
@@ -29,8 +29,8 @@ const optionsRecord = record(null, {
   tags: shown.list(shown.text).optional,
   host: shown.list(shown.text).about('The machines that it runs on: globs').optional,
   everyHost: shown.flag.about('Each machine runs it').optional,
-  schedule: shown.text.about('When it runs, within its tier').optional,
-  timezone: shown.text.optional,
+  schedule: shown.text.like('daily at 02:30').about('When it runs, within its tier').optional,
+  timezone: shown.text.like('Europe/Berlin').optional,
   reboot: shown.flag.about('It runs once after each boot').optional,
   after: shown.list(shown.text).about('Scripts that must have succeeded since its last run: names, globs').optional,
   afterFailure: shown.list(shown.text).about('Scripts of which one must have failed since').optional,
@@ -60,7 +60,7 @@ const tierOptionsField = new Field({
 
 /** A channel without its target, which may be a secret: the URL of a webhook, a command with a token. */
 const channelRecord = record('Channel', {
-  name: field.text,
+  name: field.text.like('mail/welcome'),
   kind: field.words(['mail', 'webhook', 'command']),
   preset: new Field({
     ...field.words(presets).orNull.from('options'),
@@ -74,11 +74,11 @@ const known = field.number.orNull;
 
 /** Each by its name: what settings are to come may be secrets. */
 const inForceRecord = record('SettingsInForce', {
-  siteName: field.text.orNull.about('Null: the name of the root’s folder and of the machine'),
+  siteName: field.text.like('shop.example').orNull.about('Null: the name of the root’s folder and of the machine'),
   defaults: optionsField,
   tiers: field.map(tierOptionsField),
   scripts: field.map(optionsField),
-  timezone: field.text.orNull.about('The zone of all times; null: that of the machine'),
+  timezone: field.text.like('Europe/Berlin').orNull.about('The zone of all times; null: that of the machine'),
   concurrency: field.integer,
   exitZeroOnFailure: field.flag,
   env: new Field({
@@ -86,7 +86,7 @@ const inForceRecord = record('SettingsInForce', {
     toJson: namesOf,
   }),
   envFile: field.list(field.text).orNull.about('Files of further variables; null: `.env`, if there is one'),
-  umask: new Field({ ...field.text, toJson: (umask: number) => umask.toString(8).padStart(3, '0') }),
+  umask: new Field({ ...field.text.like('022'), toJson: (umask: number) => umask.toString(8).padStart(3, '0') }),
   retention: field.one(
     record(null, { succeededMs: field.number, failedMs: field.number, maxDatabaseBytes: field.number }),
   ),
@@ -117,17 +117,25 @@ const inForceRecord = record('SettingsInForce', {
     }),
   ),
   checks: field.map(known),
-  web: field.one(record(null, { url: field.text.orNull })),
-  report: field.one(record(null, { html: field.text.orNull, withOutput: field.flag, protect: field.flag })),
+  web: field.one(record(null, { url: field.text.like('https://example.org/runner').orNull })),
+  report: field.one(
+    record(null, {
+      html: field.text.like('../public_html/status/index.html').orNull,
+      withOutput: field.flag,
+      protect: field.flag,
+    }),
+  ),
 });
 
 const settingsRecord = record('Settings', {
-  root: field.text,
-  version: field.text,
-  nodeVersion: field.text,
-  zone: field.text.about('The time zone of the server'),
-  problem: field.text.orNull.about('Errors in the settings; nothing is started until they are fixed'),
-  file: field.text.orNull.about('`runner.config.ts`; null: there is none'),
+  root: field.text.like('/home/me/site'),
+  version: field.text.like('0.1.0'),
+  nodeVersion: field.text.like('24.2.0'),
+  zone: field.text.like('Europe/Berlin').about('The time zone of the server'),
+  problem: field.text
+    .like('runner.config.json:2: concurrency must be a whole number from 1 to 64, found 0')
+    .orNull.about('Errors in the settings; nothing is started until they are fixed'),
+  file: field.text.like('runner.config.json').orNull.about('`runner.config.ts`; null: there is none'),
   settings: field.one(inForceRecord),
   standard: field.one(inForceRecord).about('The defaults'),
   changed: field
@@ -135,7 +143,7 @@ const settingsRecord = record('Settings', {
       field.one(
         record(null, {
           path: field.list(field.text).about('Its names: `queue`, `leaseMs`'),
-          from: field.text.about('The file or the variable where it is set'),
+          from: field.text.like('runner.config.json').about('The file or the variable where it is set'),
         }),
       ),
     )

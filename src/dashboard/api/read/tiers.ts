@@ -21,10 +21,16 @@ const tierRecord = record('Tier', { ...tierStateRecord.fields, scripts: shown.li
 const tiersRecord = record(null, {
   ...pageOf(tierRecord).fields,
   handlers: shown.list(shown.one(scriptFileRecord)),
-  unread: shown.list(shown.one(record(null, { tier: shown.text, reason: quoting }))),
-  ignored: field.list(field.one(record(null, { path: field.text, reason: field.text }))),
+  unread: shown.list(shown.one(record(null, { tier: shown.text.like('hourly'), reason: quoting }))),
+  ignored: field.list(
+    field.one(
+      record(null, { path: field.text.like('jobs/hourly/clean-tmp.ts'), reason: field.text.like('exit code 3') }),
+    ),
+  ),
   warnings: shown.list(shown.text),
-  settingsProblem: shown.text.orNull.about('Why nothing is started until the settings are fixed'),
+  settingsProblem: shown.text
+    .like('runner.config.json:2: concurrency must be a whole number from 1 to 64, found 0')
+    .orNull.about('Why nothing is started until the settings are fixed'),
 });
 
 const tiersView = view({
@@ -52,7 +58,7 @@ const tierView = view({
   path: '/api/tiers/{tier}',
   summary: 'One tier with its scripts',
   permission: 'wall',
-  params: { tier: textSchema },
+  params: { tier: textSchema.openapi({ example: 'hourly' }) },
   says: 'The tier',
   answers: tierRecord,
   read: async (site, { tier: name }) => {

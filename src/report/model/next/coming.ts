@@ -17,12 +17,12 @@ const kindField = shown.words(['tier', 'script', 'job'], 'NextKind');
 export const itemRecord = record('NextItem', {
   at: shown.instant.about('When it begins; a time in the past has come'),
   kind: kindField,
-  name: shown.text.about('The tier, the script, or the name of the jobs without parameters'),
+  name: shown.text.like('mail/welcome').about('The tier, the script, or the name of the jobs without parameters'),
   /** `call`: the tier is called. `queued`: a pass at work comes to it. `due`: the time of a job has come. */
   reason: shown.words(nextReasons, 'NextReason'),
   count: shown.integer.about('How many jobs, or how many times'),
   job: shown.integer.orNull.about('The number of the job; null: it is none, or there are several'),
-  rule: shown.text.orNull.about('The schedule, or the rule by which it repeats; null: none'),
+  rule: shown.text.like('daily at 10:00').orNull.about('The schedule, or the rule by which it repeats; null: none'),
   due: shown.instant.orNull.about('The time of the schedule, or of the next try, for which a pass runs it; null: none'),
   isPaused: shown.flag.about('A pause that is still in force then keeps it from running'),
   usualMs: shown.number.orNull.about('How long all of it usually takes; null: unknown'),
@@ -38,7 +38,7 @@ export interface Coming extends Omit<Values<typeof itemRecord>, 'usualMs' | 'end
 /** Something whose time has come, and that nobody runs. */
 export const lateRecord = record('LateItem', {
   kind: kindField,
-  name: shown.text,
+  name: shown.text.like('mail/welcome'),
   /**
    * `not-called`: cron should have called the tier. `no-line`: no crontab line calls it. `waits`: for a pass of its
    * tier. `no-call`: no call is expected that would run it. `no-handler` and `no-worker`: jobs of the queue.

@@ -10,11 +10,11 @@ import { readTierState, type SiteOfTiers, selectSeen, type TierState } from '../
 
 /** When a script that has times of its own runs next. */
 export const nextTimeRecord = record('NextTime', {
-  script: shown.text,
-  tier: shown.text,
+  script: shown.text.like('hourly/clean-tmp'),
+  tier: shown.text.like('hourly'),
   /** As it is written. */
-  schedule: shown.text.orNull.about('Null: it runs only after boots'),
-  timezone: shown.text.orNull,
+  schedule: shown.text.like('daily at 02:30').orNull.about('Null: it runs only after boots'),
+  timezone: shown.text.like('Europe/Berlin').orNull,
   /** It runs once after each boot. */
   isAfterBoot: shown.flag,
   /** By its schedule; null: there is none, or it has no schedule. */

@@ -22,7 +22,7 @@ import {
 
 /** The scripts that each pass of a tier runs. */
 const passRecord = record('NextPass', {
-  tier: shown.text,
+  tier: shown.text.like('hourly'),
   scripts: shown.list(shown.text).about('Those without times of their own'),
   usualMs: shown.number.orNull.about('How long those take for which it is known; null: it is for none'),
 });
@@ -42,7 +42,9 @@ export const nextRecord = record('Next', {
   refused: shown.list(shown.text).about('Scripts that do not run until what is wrong in them is fixed'),
   isLogUnread: shown.flag.about('The log cannot be read, so jobs and tries are unknown'),
   isCrontabUnread: shown.flag.about('The crontab cannot be read, so calls are estimated from earlier ones'),
-  settingsProblem: shown.text.orNull.about('Why nothing is started until the settings are fixed'),
+  settingsProblem: shown.text
+    .like('runner.config.json:2: concurrency must be a whole number from 1 to 64, found 0')
+    .orNull.about('Why nothing is started until the settings are fixed'),
 });
 
 export type Next = Values<typeof nextRecord>;

@@ -14,9 +14,9 @@ export const upcomingJobRecord = record('UpcomingJob', {
   /** Its rule gives that time if each run before it begins when it is due, and takes no time. */
   isExpected: shown.flag,
   id: shown.integer,
-  name: shown.text,
+  name: shown.text.like('mail/welcome'),
   state: shown.words(jobStates, 'JobState'),
-  repeat: shown.text.orNull,
+  repeat: shown.text.like('daily at 10:00').orNull,
 });
 
 export interface UpcomingJob extends Job {

@@ -8,7 +8,7 @@ const comparedMeasures = ['duration', 'cpu', 'memory', 'output', 'count'] as con
 /** One figure of two runs. */
 const figureRecord = record(null, {
   measure: field.words(comparedMeasures),
-  name: field.text.about('The name of the count; empty for other measures'),
+  name: field.text.like('mail/welcome').about('The name of the count; empty for other measures'),
   value: field.number.orNull,
   other: field.number.orNull.about('The same figure of the other run'),
 });

@@ -20,13 +20,15 @@ const tryRecord = record(null, {
 /** One run with all that its page shows besides the output, which stays a text of its own. */
 export const runDetailsRecord = record('RunDetails', {
   ...toldRunRecord.fields,
-  host: shown.text.orNull.about('The machine that ran it'),
+  host: shown.text.like('web3').orNull.about('The machine that ran it'),
   startedBy: person.orNull.about('The person who started it; null: nobody did'),
   stoppedBy: person.orNull.about('The person who has asked for its end; null: nobody has'),
   change: shown
     .one(changeRecord)
     .orNull.about('For a failed run: whether the content of its script has changed since the last success'),
-  changeText: shown.text.orNull.about('The same in a sentence'),
+  changeText: shown.text
+    .like('its content has changed: it last succeeded 3 Nov 14:05, and the new content first ran 3 Nov 15:05')
+    .orNull.about('The same in a sentence'),
   lastGood: shown.integer.orNull.about('The last run before it that succeeded'),
   previous: shown.integer.orNull.about('The run of the same script before it'),
   next: shown.integer.orNull.about('The run of the same script after it'),

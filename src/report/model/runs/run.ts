@@ -15,22 +15,22 @@ const known = shown.number.orNull;
 
 /** An uncaught error of a Node script. */
 const runErrorRecord = record('RunError', {
-  name: field.text.orNull,
-  message: field.text.orNull,
-  stack: field.text.orNull,
+  name: field.text.like('mail/welcome').orNull,
+  message: field.text.like('no orders').orNull,
+  stack: field.text.like('Error: no orders\n    at jobs/hourly/clean-tmp.ts:3:9').orNull,
 });
 
 /** In what a run was unlike the script's runs before it. */
 const deviationRecord = record('Deviation', {
   measure: field.words(measures),
-  name: field.text.about('The name of the count; empty for other measures'),
+  name: field.text.like('mail/welcome').about('The name of the count; empty for other measures'),
   value: field.number,
   usual: field.number,
   runs: field.integer.about('How many runs it was compared with'),
   since: field.instant.orNull.from('since'),
 });
 
-export const outcomeField = shown.words(outcomes, 'Outcome');
+export const outcomeField = shown.words(outcomes, 'Outcome').like('failed');
 
 const SUSPICION = 'exit code 0, but its output tells of a failure';
 
@@ -52,8 +52,8 @@ function describePublicEnd(_reason: string, { outcome, exitCode, signal }: Reado
 /** One run as the readers of the log see it; unknown is null. */
 export const runRecord = record('Run', {
   id: shown.integer,
-  script: shown.text,
-  tier: shown.text,
+  script: shown.text.like('hourly/clean-tmp'),
+  tier: shown.text.like('hourly'),
   job: shown.integer.orNull.from('jobId').about('The number of a job of the queue; null: it is a run of a script'),
   outcome: outcomeField,
   attempt: shown.integer,
@@ -68,13 +68,18 @@ export const runRecord = record('Run', {
   maxRssBytes: known,
   measuredBy: shown.words(measuringWays).orNull,
   exitCode: shown.integer.orNull,
-  signal: shown.text.orNull,
-  reason: field.text.inPublicAs(describePublicEnd).orNull.about('How it ended, in one sentence; null: it succeeded'),
+  signal: shown.text.like('SIGKILL').orNull,
+  reason: field.text
+    .like('exit code 3')
+    .inPublicAs(describePublicEnd)
+    .orNull.about('How it ended, in one sentence; null: it succeeded'),
   /** Problems that did not end the run; one line each. */
-  warning: field.text.inPublicAs((_, { suspect }) => (suspect === true ? SUSPICION : LEFT_OUT)).orNull,
+  warning: field.text
+    .like('its output tells of an error')
+    .inPublicAs((_, { suspect }) => (suspect === true ? SUSPICION : LEFT_OUT)).orNull,
   suspect: shown.flag.about('Whether it succeeded though its output tells of a failure'),
   error: field.one(runErrorRecord).inPublicAs(() => ({ name: LEFT_OUT, message: LEFT_OUT, stack: '' })).orNull,
-  contentHash: shown.text.orNull,
+  contentHash: shown.text.like('9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08').orNull,
   pid: shown.integer.orNull,
   outputBytes: known,
   outputDroppedBytes: known,
@@ -190,10 +195,10 @@ export const changeRecord = record(null, {
 /** A run that has not ended yet, as far as the log knows. */
 export const runningRecord = record('RunningRun', {
   id: shown.integer,
-  script: shown.text,
+  script: shown.text.like('hourly/clean-tmp'),
   startedAt: shown.instant,
   pid: shown.integer.orNull,
-  host: shown.text,
+  host: shown.text.like('web3'),
   /** `dead`: its runner and its process are both gone. */
   liveness: livenessField,
   /** Its runner is gone; whether it runs on tells `liveness`. */

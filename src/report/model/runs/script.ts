@@ -4,7 +4,10 @@ import type { StoreSession } from '../../../store/store.ts';
 import { field, record, shown, type Values } from '../../../system/base/record.ts';
 
 /** A content that a script has had, and when it first ran. */
-export const versionRecord = record(null, { contentHash: shown.text, firstRunAt: shown.instant });
+export const versionRecord = record(null, {
+  contentHash: shown.text.like('9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'),
+  firstRunAt: shown.instant,
+});
 
 type ScriptVersion = Values<typeof versionRecord>;
 
