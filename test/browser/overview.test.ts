@@ -312,3 +312,17 @@ test('the page of a try names all other tries, however busy its handler is, and 
   expect(await triesOn()).toMatchObject([toldAs(2, second), toldAs(3, third)]);
   expect(asked.filter((path) => /\/api\/runs(?!.*\/output)/.test(path))).toEqual([`/api/runs/${first}`]);
 });
+
+test('the overview says that the queue has no worker in the words of its own page, and nothing while it is well', async () => {
+  const root = makeTemporaryRoot({ 'jobs/queue/mail.sh': executable('#!/bin/sh\n') });
+  await inRoot(root, 'add', 'mail');
+  const { url } = await startDashboard(root);
+  const page = await openPage(url);
+  const queue = page.getByRole('region', { name: 'Queue', exact: true });
+  await queue.getByText('1 ready').waitFor();
+  expect(await queue.getByText('no worker has called').count()).toBe(0);
+  changeLog(root, 'update jobs set created_at = ?, run_at = ?', Date.now() - 3_600_000, Date.now() - 3_600_000);
+  await queue.getByText('no worker has called').waitFor();
+  await page.goto(`${url}#/queue`);
+  await page.locator('.workers-line').getByText('no worker has called').waitFor();
+});
