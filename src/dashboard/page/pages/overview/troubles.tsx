@@ -60,8 +60,12 @@ function TroubleCard({ group }: { readonly group: readonly Trouble[] }) {
           <Words text={hint} />
         </p>
       )}
-      <p class="states small">
-        {run !== null && !isWall.value && <RunLink id={run}>Output and details of run {run}</RunLink>}
+      <p class="states">
+        {run !== null && !isWall.value && (
+          <span class="small">
+            <RunLink id={run}>Output and details of run {run}</RunLink>
+          </span>
+        )}
         {group.length === 1 && id !== null && may('run') && (
           <IncidentButtons incident={{ id, subject, isAcknowledged }} />
         )}
