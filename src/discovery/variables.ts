@@ -33,7 +33,7 @@ export function findUnset(
   ];
 }
 
-/** What is wrong, for a script's name or "it" before it, and the cure: one fault for each kind. */
+/** One fault for each kind, with its cure; its words follow a script's name, or "it". */
 export function describeUnset(unset: readonly UnsetVariable[], caller: string): readonly Fault[] {
   const namesOf = (isWithheld: boolean): string =>
     unset.flatMap((each) => (each.isWithheld === isWithheld ? each.name : [])).join(' ');
@@ -133,7 +133,7 @@ const codeRead = new RegExp(
   'g',
 );
 
-/** What follows where a script has another value, asks whether there is one, or sets it. */
+/** The text behind a variable that has a default, is tested for, or is set. */
 const isOptional = /^!?\s*(?:\?\?|\|\||&&|\?[:.]?|\/\/|or\b|and\b|if\b|=)/;
 /** `if (!process.env.SHOP) throw` */
 const isDemanded = /^\s*\)*:?\s*\{?\s*(?:throw|raise|die|exit|abort|process\.exit|sys\.exit|console\.error)\b/;

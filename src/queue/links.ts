@@ -46,8 +46,8 @@ const wantedStates: Readonly<Record<LinkKind, readonly JobState[]>> = {
 };
 
 /**
- * Judges the links of a script by the rows of the others. An end counts once, and it is told from the one before by its
- * instant being another one, whichever is later: a clock that is set changes nothing.
+ * Judges the links of a script by the rows of the others. An end counts once. Two ends differ if their instants do,
+ * whichever is later, so that a clock that is set changes nothing.
  */
 export function judgeLinks(
   links: readonly Link[],
@@ -87,7 +87,7 @@ function causeOf(kind: LinkKind, row: LinkedRow, used: UsedEnds): WaitCause | nu
 
 const keyOf = ({ name, host }: Pick<LinkedRow, 'name' | 'host'>): string => (host === null ? name : `${name}@${host}`);
 
-/** What the row of a script says that it has used. */
+/** The ends that a script has used, by its row. */
 export function readUsedEnds({ ends_used }: Pick<ScriptJobRow, 'ends_used'>): UsedEnds {
   if (ends_used === null) return {};
   try {

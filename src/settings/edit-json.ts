@@ -88,7 +88,7 @@ const alertsWith = (channel: string, space: string, unit: string): string =>
 const channelsWith = (channel: string, space: string, unit: string): string =>
   `"channels": [${within(space, unit, () => channel)}]`;
 
-/** What stands between new brackets: never right behind the first, as in brackets that were there before. */
+/** The text between new brackets, with a space or a line break inside them, as in earlier brackets. */
 function within(space: string, unit: string, part: (space: string) => string): string {
   if (!space.includes('\n')) return ` ${part('')} `;
   return `${space}${unit}${part(space + unit)}${space}`;

@@ -60,7 +60,7 @@ function locate(root: string, file: string, setting: string): EnvFile {
 
 interface ReadFile {
   readonly variables: Variables;
-  /** Of all its variables. */
+  /** The names of all its variables. */
   readonly names: readonly string[];
   readonly faults: readonly Fault[];
 }

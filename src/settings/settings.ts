@@ -98,7 +98,7 @@ export function givenTo({ site, tiers }: GivenVariables, tier: string): Readonly
   return Object.hasOwn(tiers, tier) ? (tiers[tier] ?? site) : site;
 }
 
-/** Where channels and pings find their variables: the caller's environment and, behind it, the site's files. */
+/** The variables of channels and pings: the caller's environment and, behind it, the site's files. */
 export function ownEnvironment({ environment, settings }: OwnPlace): NodeJS.ProcessEnv {
   return { ...settings.given?.site, ...environment };
 }

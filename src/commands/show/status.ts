@@ -61,7 +61,7 @@ async function readTimes({ tiers }: Discovery, site: Site): Promise<readonly Nex
   return await readNextTimes(site, tiers);
 }
 
-/** What is in `jobs/`, with warnings of variables that scripts read and do not get. */
+/** The content of `jobs/`, with warnings of variables that scripts read and do not get. */
 async function readJobs({ env }: CommandContext, root: string): Promise<Discovery> {
   const settings = await loadSettings(root, env);
   const found = await discover(root, settings);

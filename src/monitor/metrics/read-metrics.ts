@@ -224,7 +224,7 @@ interface Closed {
 const lastClosed = new WeakMap<StoreSession, Map<string, Closed & { readonly forgetting: NodeJS.Timeout }>>();
 /** Since it was last asked for; a server gives memory back a little later. */
 const KEPT_FOR_MS = 15_000;
-/** Of all answers: some 25 MB. More would fill the memory of a small host. */
+/** Most periods of all answers together, some 25 MB: more would fill the memory of a small host. */
 const MOST_PERIODS = 10_000;
 const MOST_WORKERS = 20_000;
 
@@ -314,7 +314,7 @@ class SummedScripts {
     script.addWaiting(hour, figures);
   }
 
-  /** Of each script that is wanted, of the tiers that they make up, and of all together. */
+  /** A series for each wanted script, for the tiers of these, and for all together. */
   toSeries(isWanted: (subject: string) => boolean, span: Span, cutOf: (subject: string) => Cut): MetricSeries[] {
     const tiers = new Map<string, Summed>();
     const all = new Summed(this.period);

@@ -48,7 +48,7 @@ type Presence = Values<RecordOf<{ presence: typeof presenceField }>>['presence']
 
 const scriptVerbs = ['run', 'pause', 'resume'] as const;
 
-/** What can be done to a script now, by whoever may. */
+/** The verbs that apply to a script now. */
 export const scriptVerbsField = shown.list(shown.words(scriptVerbs));
 
 interface ScriptStanding {

@@ -54,7 +54,7 @@ export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Pr
   return { ends, rest: waiting };
 }
 
-/** Null: no job waits for another one. Else the code for that is loaded. */
+/** Loads the code for links if a job waits for another one; null: none does. */
 async function openLinks({ store }: WorkingPass, jobs: readonly PassJob[]): Promise<WaitingJobs | null> {
   const waiting = jobs.filter(({ waits }) => waits);
   if (waiting.length === 0) return null;
