@@ -224,9 +224,9 @@ interface Closed {
 const lastClosed = new WeakMap<StoreSession, Map<string, Closed & { readonly forgetting: NodeJS.Timeout }>>();
 /** Since it was last asked for; a server gives memory back a little later. */
 const KEPT_FOR_MS = 15_000;
-/** Most periods of all answers together, some 25 MB: more would fill the memory of a small host. */
+/** Most periods of all answers together, some 25 MB; no page shows an answer of more than half as many. */
 const MOST_PERIODS = 10_000;
-const MOST_WORKERS = 20_000;
+const MOST_WORKERS = 30_000;
 
 async function readClosed(session: StoreSession, span: Span, { scripts, names }: HoursQuery): Promise<Closed> {
   const metrics = metricsOf(session.statements);
@@ -237,7 +237,7 @@ async function readClosed(session: StoreSession, span: Span, { scripts, names }:
   if (last !== undefined) return last;
   const closed = { key, scripts: new SummedScripts(period, subjects), workers: await metrics.readWorkers(span) };
   await eachKept(metrics, span, names, (row) => closed.scripts.addRow(row));
-  keepClosed(session, closed);
+  if (closed.scripts.size <= MOST_PERIODS / 2) keepClosed(session, closed);
   return closed;
 }
 
