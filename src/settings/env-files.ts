@@ -1,11 +1,12 @@
+import { realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { errorCode, type Fault, UsageError } from '../system/base/errors.ts';
 import { readPlainFile } from '../system/base/plain-file.ts';
 import { shellWord } from '../system/base/values.ts';
-import { type Distrust, judgePath, judgeReaders, judgeRoot, orAllow } from '../system/place/trust.ts';
-import { describeServedVariables } from '../system/place/web-exposure.ts';
+import { type Distrust, isPrivateGroup, judgePath, judgeRoot, nameGroup, orAllow } from '../system/place/trust.ts';
+import { findWebRoot, SERVED } from '../system/place/web-exposure.ts';
 import { loadsCode, variableName } from './readers.ts';
 import { ENV_FILE, type GivenVariables, type Settings } from './settings.ts';
 
@@ -106,13 +107,30 @@ function findOpenness(root: string, { path }: EnvFile): readonly Fault[] {
   const folder = dirname(path);
   const ofFolder = [...[judgeRoot(root) ?? []].flat(), ...(folder === root ? [] : judgePath(root, folder))];
   const writable = [...ofFolder, ...judgePath(root, path)].map((distrust) => faultAt(distrust, orAllow));
-  const readers = judgeReaders(path);
-  const served = describeServedVariables(path);
-  return [
-    ...writable,
-    ...(readers === null ? [] : [faultAt(readers, 'or name other files with envFile in runner.config.*')]),
-    ...(served === null ? [] : [served]),
-  ];
+  const readers = findReaders(path);
+  const served = describeServed(path);
+  return [...writable, ...(readers === null ? [] : [readers]), ...(served === null ? [] : [served])];
+}
+
+/** Who else can read the file, at the end of all links; null: nobody but root. */
+function findReaders(path: string): Fault | null {
+  const { gid, mode } = statSync(path);
+  const isOpen = (mode & 0o004) !== 0;
+  if (!isOpen && ((mode & 0o040) === 0 || isPrivateGroup(gid, process.geteuid?.() ?? 0))) return null;
+  const octal = (mode & 0o7777).toString(8).padStart(4, '0');
+  const cure = `close it with: chmod go-rwx ${shellWord(path)}, or name other files with envFile in runner.config.*`;
+  return {
+    found: `${path} can be read by ${isOpen ? 'anybody' : `the group ${nameGroup(gid)}`} (mode ${octal})`,
+    cure,
+  };
+}
+
+/** Explains that the file is inside a web root, perhaps behind a link; null: it is not. */
+function describeServed(path: string): Fault | null {
+  const webRoot = findWebRoot(dirname(path)) ?? findWebRoot(dirname(realpathSync(path)));
+  if (webRoot === null) return null;
+  const cure = `move it beside that folder, ${orAllow}`;
+  return { found: `${path} is inside ${webRoot}, ${SERVED} its passwords`, cure };
 }
 
 function faultAt({ path, reason, cure }: Distrust, orElse: string): Fault {

@@ -17,8 +17,6 @@ export const OVERRIDE_VARIABLE = 'RUNNER_ALLOW_UNSAFE';
 
 const GROUP_WRITES = 0o020;
 const ANYBODY_WRITES = 0o002;
-const GROUP_READS = 0o040;
-const ANYBODY_READS = 0o004;
 const STICKY = 0o1000;
 
 /** Judges the root folder itself, wherever a link leads: folders above it are not judged. */
@@ -46,15 +44,6 @@ function judge(path: string, { uid, gid, mode }: Stats): Distrust | null {
   return judgeMode(path, mode, `the group ${nameGroup(gid)}`, 'g-w');
 }
 
-/** Judges who else can read a file that holds secrets, at the end of all links. */
-export function judgeReaders(path: string): Distrust | null {
-  const { gid, mode } = statSync(path);
-  const shown = (who: string) => judgeMode(path, mode, who, 'go-rwx', 'read');
-  if ((mode & ANYBODY_READS) !== 0) return shown('anybody');
-  const isClosed = (mode & GROUP_READS) === 0 || isPrivateGroup(gid, process.geteuid?.() ?? 0);
-  return isClosed ? null : shown(`the group ${nameGroup(gid)}`);
-}
-
 /**
  * A process of the other user that has the file open still writes to it after a change of owner: only a copy is safe.
  */
@@ -64,9 +53,9 @@ function judgeOwner(path: string, uid: number, own: number): Distrust {
   return { path, reason: `belongs to ${whose}`, cure };
 }
 
-function judgeMode(path: string, mode: number, who: string, change: string, verb = 'written'): Distrust {
+function judgeMode(path: string, mode: number, who: string, change: string): Distrust {
   const octal = (mode & 0o7777).toString(8).padStart(4, '0');
-  const reason = `can be ${verb} by ${who} (mode ${octal})`;
+  const reason = `can be written by ${who} (mode ${octal})`;
   return { path, reason, cure: (name) => `close it with: chmod ${change} ${shellWord(name)}` };
 }
 

@@ -20,7 +20,7 @@ function describeServedRoot(root: string, webRoot: string): Fault {
   };
 }
 
-const SERVED = 'which a web server probably serves: anybody could read';
+export const SERVED = 'which a web server probably serves: anybody could read';
 
 /** Explains that the state folder is in a web root while its root is not: it is a link into the web root. */
 export function describeServedState({ path }: StateFolder): Fault | null {
@@ -40,16 +40,6 @@ export function describeServedCopy(path: string): Fault | null {
   return {
     found: `${path} is inside ${webRoot}, ${SERVED} the output of your scripts`,
     cure: `name a file beside that folder, such as ~/activity.db, ${orAllow}`,
-  };
-}
-
-/** Explains that a file of variables is inside a web root, perhaps behind a link; null: it is not. */
-export function describeServedVariables(path: string): Fault | null {
-  const webRoot = findWebRoot(dirname(realPathOf(path)));
-  if (webRoot === null) return null;
-  return {
-    found: `${path} is inside ${webRoot}, ${SERVED} its passwords`,
-    cure: `move it beside that folder, ${orAllow}`,
   };
 }
 
