@@ -72,4 +72,4 @@ test('no page scrolls sideways, cuts a button or has a name narrower than 14 let
   expect(found).toEqual([]);
   await page.setViewportSize({ width: 2560, height: 900 });
   expect((await page.locator('main').boundingBox())?.width).toBeGreaterThan(2000);
-}, 300_000);
+}, 600_000);
