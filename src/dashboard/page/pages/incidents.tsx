@@ -9,6 +9,7 @@ import { useList, useQuery } from '../data.ts';
 import { IncidentButtons, UnmuteButton } from '../manage/incident.tsx';
 import { may } from '../manage/session.ts';
 import { hrefOf } from '../router.ts';
+import { siteStatus } from '../site-status.ts';
 import { Subject } from './overview/troubles.tsx';
 
 type Incident = components['schemas']['Incident'];
@@ -19,7 +20,7 @@ export function Incidents() {
   const open = useList('/api/incidents', { state: 'open', limit: 100 });
   const over = useList('/api/incidents', { state: 'over', limit: 20 });
   const mutes = useQuery('/api/mutes', {});
-  const status = useQuery('/api/status', {});
+  const status = siteStatus.value;
   // They quote the error of the last run, of which an incident knows the exit code alone.
   const messages = new Map(status.data?.troubles.map(({ incident, message }) => [incident, message]));
   return (
