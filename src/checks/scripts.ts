@@ -101,6 +101,7 @@ const scriptOverdue: HealthCheck = {
     );
     const late = suspects.length === 0 ? [] : await withoutWaiting(suspects, tiers, threshold, facts);
     const wrong = late.length === 0 ? [] : await judgeLeftOut(late, facts);
+    wrong.push(...(await judgeLinked(scripts.filter(isLinked), threshold, facts)));
     return { wrong, ok: `${countOf(scripts.length, 'script has', 'scripts have')} run with their tiers` };
   },
 };
@@ -108,7 +109,7 @@ const scriptOverdue: HealthCheck = {
 /** Its tier is called as it should be, and is not held, but no try of the script begins. */
 function isLeftOut(script: ScriptStandRow, tier: WatchedTier | undefined, threshold: number, nowMs: number): boolean {
   if (!tier?.periodMs || tier.expected === null || tier.expected.isOverdue || tier.calls?.held !== 0) return false;
-  if (script.state === 'running' || script.state === 'claimed') return false;
+  if (script.state === 'running' || script.state === 'claimed' || isLinked(script)) return false;
   const lastAt = script.startedAt ?? script.createdAt;
   const calledAt = tier.calls.calledAt ?? 0;
   return nowMs - lastAt > threshold * tier.periodMs + HOUR_MS && calledAt - lastAt > (threshold - 1) * tier.periodMs;
@@ -131,6 +132,38 @@ async function withoutWaiting(
     (state === 'queued' || state === 'retrying') &&
     nowMs - runAt > threshold * (tiers.get(tier)?.periodMs ?? 0) + HOUR_MS;
   return suspects.filter((script) => names.has(script.name) || isStuck(script));
+}
+
+const isLinked = ({ state, linksMet }: ScriptStandRow): boolean => state === 'queued' && linksMet === 0;
+
+/** Scripts that have waited for others for longer than these, and they themselves, take to be run again. */
+async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number, facts: CheckFacts): Promise<Wrong[]> {
+  const { nowMs, root, store } = facts;
+  const longestMs = (names: readonly string[]): number =>
+    Math.max(...names.map((name) => tierPeriodMs(name.split('/')[0] as string) ?? 0));
+  const isLong = ({ runAt }: ScriptStandRow, names: readonly string[]): boolean =>
+    nowMs - runAt > threshold * longestMs(names) + HOUR_MS;
+  const suspects = linked.filter((script) => isLong(script, [script.name]));
+  if (suspects.length === 0) return [];
+  const { describeWaits, readStand, withoutFailures } = await import('../queue/links.ts');
+  const { discovery } = await lookIntoJobs(root);
+  const pauses = await facts.pauses();
+  const wrong: Wrong[] = [];
+  for (const suspect of suspects.filter(({ name }) => findPause(pauses, name) === null)) {
+    const script = discovery.tiers.flatMap(({ scripts }) => scripts).find(({ name }) => name === suspect.name);
+    const stand = script && (await readStand(store, script));
+    const waits = withoutFailures(stand?.gate.waits ?? []);
+    if (waits.length === 0 || !isLong(suspect, [suspect.name, ...waits.map((each) => each.script)])) continue;
+    const name = printableName(suspect.name);
+    const why = describeWaits(waits, pauses, (atMs) => `${formatSpan(nowMs - atMs)} ago`);
+    wrong.push({
+      subject: suspect.name,
+      status: 'warning',
+      message: `${name} has waited for ${formatSpan(nowMs - suspect.runAt)}: it ${why}`,
+      hint: `Run \`npx folder-runner why ${shellWord(name)}\`; \`npx folder-runner run ${shellWord(name)}\` does not wait.`,
+    });
+  }
+  return wrong;
 }
 
 /** A script that is gone, or paused, does not run because somebody wants it so. */

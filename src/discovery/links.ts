@@ -105,11 +105,10 @@ function findLinked(word: string, script: Script, known: Known): readonly Linked
   if (others.length > 0) return others.map(toLinked);
   if (meant.length > 0) return 'which is this script itself; remove that name';
   const off = disabled.filter((each) => matches(name, each.name) || matches(name, each.file));
+  if (off.length > 0) return off.map((each) => ({ name: each.name, isOnEachHost: false, isDisabled: true }));
   // Only the log knows a command of `runner exec`.
-  const byLog = isExecName(name) || unread.includes(name.split('/', 1)[0] as string) ? [{ name }] : [];
-  const isOnEachHost = isExecName(name) && isOnServer();
-  const unseen = [...off, ...byLog].map((each) => ({ name: each.name, isOnEachHost }));
-  if (unseen.length > 0) return unseen;
+  if (isExecName(name)) return [{ name, isOnEachHost: isOnServer() }];
+  if (unread.includes(name.split('/', 1)[0] as string)) return [{ name, isOnEachHost: false }];
   if (handlers.some(isMeant) || name.startsWith(`${QUEUE_TIER}/`)) {
     return 'a handler of jobs, which has no end to wait for; name a script of a tier';
   }

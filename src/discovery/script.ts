@@ -37,6 +37,7 @@ export interface LinkedScript {
   readonly name: string;
   /** Whether it has a row in the log for each machine. */
   readonly isOnEachHost: boolean;
+  readonly isDisabled?: true;
 }
 
 /** `node`: run by the runner's own Node with the probe. `program`: run by these arguments. */

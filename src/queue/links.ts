@@ -1,14 +1,18 @@
 import type { Link, LinkedScript, LinkKind, Script } from '../discovery/script.ts';
+import type { Pause } from '../store/statements/pauses.ts';
 import { isCopyFor, machinesOf } from '../store/statements/registers.ts';
 import type { ScriptJobRow } from '../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../store/store.ts';
 import type { JobState } from '../store/words.ts';
 import { isExecName } from '../system/base/exec-name.ts';
+import { printableName } from '../system/base/values.ts';
 import { machineName } from '../system/process/identity.ts';
 import { hostOf } from './add/scripts.ts';
+import { findPause } from './pauses.ts';
 
 /** The facts of a script's row that count for those who wait for it. */
-export type LinkedRow = Pick<ScriptJobRow, 'name' | 'host' | 'state' | 'started_at' | 'finished_at'>;
+export type LinkedRow = Pick<ScriptJobRow, 'name' | 'host' | 'state' | 'started_at' | 'finished_at'> &
+  Partial<Pick<ScriptJobRow, 'links_met'>>;
 
 /** The ends that a script has used, each once: `finished_at` by the name of the script, or by its name and machine. */
 export type UsedEnds = Readonly<Record<string, number>>;
@@ -29,6 +33,9 @@ export interface Wait {
   /** The state of the other one; null: it has no row. */
   readonly state: JobState | null;
   readonly endedAt: number | null;
+  readonly isDisabled: boolean;
+  /** Whether the other one waits for others itself. */
+  readonly isLinked: boolean;
 }
 
 /** Whether a script may run, as far as its links decide. */
@@ -60,9 +67,15 @@ export function judgeLinks(
     const judged = scripts.map((script) => {
       const rows = rowsOf(script);
       for (const row of rows) if (row.finished_at !== null) ends[keyOf(row)] = row.finished_at;
-      const found = rows.flatMap((row) => judgeRow(kind, row, used) ?? []);
-      const never: Wait = { kind, script: script.name, host: null, cause: 'never', state: null, endedAt: null };
-      return rows.length === 0 ? [never] : found;
+      const about = { kind, script: script.name, isDisabled: script.isDisabled === true };
+      const never: Wait = { ...about, host: null, cause: 'never', state: null, endedAt: null, isLinked: false };
+      if (rows.length === 0) return [never];
+      return rows.flatMap(({ host, state, finished_at: endedAt, ...row }): Wait[] => {
+        const cause = causeOf(kind, { ...row, host, state, finished_at: endedAt }, used);
+        return cause === null
+          ? []
+          : [{ ...about, host, cause, state, endedAt, isLinked: state === 'queued' && row.links_met === 0 }];
+      });
     });
     // One failure is enough; all must have succeeded, or ended.
     const isMet = kind === 'afterFailure' && judged.some((found) => found.length === 0);
@@ -72,12 +85,6 @@ export function judgeLinks(
 }
 
 /** Null: it has come to an end that is wanted, and not used yet. */
-function judgeRow(kind: LinkKind, row: LinkedRow, used: UsedEnds): Wait | null {
-  const { name: script, host, state, finished_at: endedAt } = row;
-  const cause = causeOf(kind, row, used);
-  return cause === null ? null : { kind, script, host, cause, state, endedAt };
-}
-
 function causeOf(kind: LinkKind, row: LinkedRow, used: UsedEnds): WaitCause | null {
   if (row.finished_at === null) return 'open';
   const hasBegun = row.state !== 'cancelled' || row.started_at !== null;
@@ -86,6 +93,96 @@ function causeOf(kind: LinkKind, row: LinkedRow, used: UsedEnds): WaitCause | nu
 }
 
 const keyOf = ({ name, host }: Pick<LinkedRow, 'name' | 'host'>): string => (host === null ? name : `${name}@${host}`);
+
+/** Most scripts to name in a sentence. */
+const MOST_NAMED = 3;
+
+const verbs: Readonly<Record<LinkKind, string>> = {
+  after: 'waits for',
+  afterFailure: 'waits for a failure of',
+  always: 'waits for the end of',
+};
+
+const ended: Partial<Readonly<Record<JobState, string>>> = {
+  finished: 'succeeded',
+  failed: 'failed',
+  cancelled: 'was stopped',
+};
+
+/** An instant as in other sentences of the log, which a view shows by its own clock. */
+const asInstant = (atMs: number): string => new Date(atMs).toISOString();
+
+/** "waits for hourly/fetch, which failed 2026-11-03T14:05:09.123Z" */
+export function describeWaits(waits: readonly Wait[], pauses: readonly Pause[], tellTime = asInstant): string {
+  const kinds = Map.groupBy(waits, ({ kind }) => kind);
+  const parts = [...kinds].map(([kind, ofKind]) => {
+    const named = ofKind.slice(0, MOST_NAMED).map((wait) => describeWait(wait, pauses, tellTime));
+    const more = ofKind.length - named.length;
+    const joint = kind === 'afterFailure' ? ' or ' : ' and ';
+    return `${verbs[kind]} ${[...named, ...(more > 0 ? [`${more} more`] : [])].join(joint)}`;
+  });
+  return parts.join('; ');
+}
+
+function describeWait(wait: Wait, pauses: readonly Pause[], tellTime: typeof asInstant): string {
+  const { kind, script, host, isDisabled } = wait;
+  const name = printableName(host === null ? script : `${script} on ${host}`);
+  if (isDisabled) return `${name}, which is disabled`;
+  if (findPause(pauses, script) !== null) return `${name}, which is paused`;
+  return kind === 'afterFailure' ? name : `${name}, which ${describeStand(wait, tellTime)}`;
+}
+
+function describeStand({ cause, state, endedAt, isLinked }: Wait, tellTime: typeof asInstant): string {
+  if (isLinked) return 'waits for others itself';
+  if (cause === 'never' || state === null || endedAt === null) {
+    if (state === null) return 'has never run';
+    if (state === 'retrying') return 'has failed, and is to be tried again';
+    return state === 'queued' ? 'is queued' : 'is running';
+  }
+  return `${cause === 'used' ? 'last ' : ''}${ended[state] ?? 'ended'} ${tellTime(endedAt)}`;
+}
+
+/** How a script stands that waits for others. */
+export interface Stand {
+  readonly gate: Gate;
+  /** When it was queued, if it has waited since then; null: it does not wait now. */
+  readonly queuedAt: number | null;
+}
+
+/** Null: the script has no links, or is refused. */
+export async function readStand(store: Store, script: Script): Promise<Stand | null> {
+  if (script.links === undefined) return null;
+  const rows = await store.scriptJobs.named([script.name]);
+  const job = rows.find(({ host }) => host === hostOf(script));
+  const gate = (await readGates(store, store, [{ job: job ?? { ends_used: null }, script }])).get(script.name) as Gate;
+  const isWaiting = job !== undefined && mayWait(job, script) && gate.waits.length > 0;
+  return { gate, queuedAt: isWaiting ? job.run_at : null };
+}
+
+/**
+ * The order in which a pass would run these scripts if none failed, without those that would wait.
+ *
+ * @param waits what keeps each one from running now, by name; those that are not in it wait for nothing
+ */
+export function foreseeOrder(
+  scripts: readonly Script[],
+  waits: ReadonlyMap<string, readonly Wait[]>,
+): readonly string[] {
+  const order: string[] = [];
+  const left = new Map(scripts.map((script) => [script.name, script]));
+  const isFree = ({ name, links = [] }: Script): boolean => {
+    const own = waits.get(name);
+    if (own === undefined) return true;
+    // Those of the pass succeed in it; until then they count as open.
+    if (namesOf(links).some((each) => left.has(each) && each !== name)) return false;
+    return own.every(({ kind, script }) => kind !== 'afterFailure' && order.includes(script));
+  };
+  for (let next = scripts.find(isFree); next !== undefined; next = [...left.values()].find(isFree)) {
+    order.push(next.name);
+    left.delete(next.name);
+  }
+  return order;
+}
 
 /** The ends that a script has used, by its row. */
 export function readUsedEnds({ ends_used }: Pick<ScriptJobRow, 'ends_used'>): UsedEnds {
@@ -98,6 +195,10 @@ export function readUsedEnds({ ends_used }: Pick<ScriptJobRow, 'ends_used'>): Us
     return {};
   }
 }
+
+/** The waits that are to end by themselves: a script may wait for a failure as long as there is none. */
+export const withoutFailures = (waits: readonly Wait[]): readonly Wait[] =>
+  waits.filter(({ kind }) => kind !== 'afterFailure');
 
 /** Whether the links of a script decide whether its job may begin: not any more once they were met, or it was tried. */
 export function mayWait(

@@ -1,15 +1,16 @@
 import { findScriptToRun } from '../../discovery/find-script.ts';
+import type { Script } from '../../discovery/script.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describePaused } from '../../report/text/words.ts';
 import { UsageError } from '../../system/base/errors.ts';
-import { printableLine } from '../../system/base/text.ts';
+import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { WorkerEvents } from '../../worker/invocation/invocation.ts';
 import { runTier } from '../../worker/pass/run-tier.ts';
 import { asksForPlan, type Call } from '../shared/command.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
-import { readPauses } from '../shared/open.ts';
+import { readPauses, readWaits } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 import { runAndShow } from './run-tier.ts';
 
@@ -26,6 +27,7 @@ export async function runCommand(context: CommandContext, options: Given<'run'>,
     return await showPlan(context, runner, [request], { json: options.json, args });
   }
   await notePause(context, runner.root, script.name);
+  if (script.links !== undefined) await noteLinks(context, runner.root, script);
   const show = { isAwaited: true, isTold, isLive: quiet !== true, ...(args.length > 0 && { args }) };
   const { ends } = await runAndShow(context, runner, show, async (call) => {
     const isExplained = noteExplanation(call.events);
@@ -71,4 +73,12 @@ async function notePause(context: CommandContext, root: string, script: string):
   if (pause === null) return;
   const what = describePaused(pause, '', createClock(context.now()));
   context.stderr.write(`Note: ${what}; ${printableLine(script)} runs all the same, because you named it.\n`);
+}
+
+/** A script that is run by name does not wait for others. */
+async function noteLinks(context: CommandContext, root: string, script: Script): Promise<void> {
+  const text = await readWaits(context, root, script);
+  if (text === null) return;
+  const told = withInstants(text, createClock(context.now()).short);
+  context.stderr.write(`Note: ${printableLine(script.name)} ${told}; it runs all the same, because you named it.\n`);
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { Script } from '../../discovery/script.ts';
 import { Site } from '../../discovery/site.ts';
 import { inNameOf } from '../../queue/log.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
@@ -48,6 +49,16 @@ export async function withLogIfAny<T>(
 /** The pauses in force; none, and a note, where the log cannot be read. */
 export async function readPauses(context: CommandContext, root: string): Promise<readonly Pause[]> {
   return await useStore(context, root, await openLogOrTell(context, root), (site) => site.pauses());
+}
+
+/** What a script waits for, in words; null: nothing. */
+export async function readWaits(context: CommandContext, root: string, script: Script): Promise<string | null> {
+  return await useStore(context, root, await openLogOrTell(context, root), async (site) => {
+    const { describeWaits, readStand } = await import('../../queue/links.ts');
+    const stand = site.store && (await readStand(site.store, script));
+    const waits = stand?.gate.waits ?? [];
+    return waits.length === 0 ? null : describeWaits(waits, await site.pauses());
+  });
 }
 
 export async function noteSpooled(context: CommandContext, root: string): Promise<void> {

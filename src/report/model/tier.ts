@@ -242,12 +242,12 @@ export async function selectSeen(db: Kysely<ActivityLog>, tier: string): Promise
   return seen === undefined ? null : { atMs: seen.done_at, isDue: true };
 }
 
-const waitingStates = ['queued', 'claimed', 'deferred', 'retrying'] as const;
+const waitingStates = ['queued', 'claimed', 'deferred', 'linked', 'retrying'] as const;
 type WaitingState = (typeof waitingStates)[number];
 
 /**
  * A script's job that has not ended and does not run. `queued`: the worker of its tier comes to it. `claimed`: it begins
- * in a moment. `deferred`: the next call of any tier does. `retrying`: the first call of any tier after `runAtMs` does.
+ * in a moment. `deferred`: the next call of any tier does. `linked`: it waits for other scripts. `retrying`: the first call of any tier after `runAtMs` does.
  */
 export const waitingRecord = record('WaitingScript', {
   script: shown.text.like('hourly/clean-tmp'),
@@ -270,7 +270,7 @@ export async function selectWaiting(
 ): Promise<WaitingScriptJob[]> {
   const open = await db
     .selectFrom('jobs')
-    .select(['name', 'tier', 'state', 'started_at', 'run_at', 'attempts', 'reason'])
+    .select(['name', 'tier', 'state', 'started_at', 'run_at', 'attempts', 'reason', 'links_met'])
     .where('tier', 'is not', null)
     .where('finished_at', 'is', null)
     .where('state', '!=', 'running')
@@ -280,11 +280,11 @@ export async function selectWaiting(
     .execute();
   // In the order that they run in: what is tried again comes last.
   const isRetried = ({ state }: WaitingScriptJob): boolean => state === 'retrying';
-  const waiting = open.map(({ name: script, tier, state, started_at, run_at, ...job }) => ({
+  const waiting = open.map(({ name: script, tier, state, started_at, run_at, links_met, ...job }) => ({
     ...job,
     script,
     tier,
-    state: waitingState({ tier, state, reason: job.reason }, holders),
+    state: waitingState({ tier, state, links_met, reason: job.reason }, holders),
     sinceMs: Math.min(run_at, started_at ?? run_at),
     runAtMs: run_at,
   }));
@@ -316,6 +316,7 @@ export async function selectScriptJob(db: Kysely<ActivityLog>, script: string): 
 interface OpenJob {
   readonly tier: string;
   readonly state: JobState;
+  readonly links_met: number | null;
   readonly reason: string | null;
 }
 
@@ -324,6 +325,7 @@ interface OpenJob {
  */
 function waitingState(job: OpenJob, holders: readonly TierHolder[]): WaitingState {
   if (job.state === 'retrying') return 'retrying';
+  if (job.state === 'queued' && job.links_met === 0) return 'linked';
   const holder = holders.find(({ tier }) => tier === job.tier);
   if (holder === undefined || job.reason !== null) return 'deferred';
   return job.state === 'claimed' ? 'claimed' : 'queued';

@@ -360,6 +360,7 @@ export function describeLiveness({ isOrphan, liveness, host, hasResult }: Runnin
 export function describeWait(job: WaitingScriptJob, { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>) {
   if (job.state === 'queued') return ['next in line'];
   if (job.state === 'claimed') return ['begins in a moment'];
+  if (job.state === 'linked') return [`waits for other scripts since ${clock.short(job.sinceMs)}`];
   if (job.state === 'deferred') return [`deferred, waiting since ${clock.short(job.sinceMs)}`];
   const when = job.runAtMs <= nowMs ? 'due with the next call' : `due ${clock.short(job.runAtMs)}`;
   return [`try ${job.attempts + 1} ${when}`];

@@ -6,7 +6,7 @@ import { isFailure } from '../../store/words.ts';
 import { isExecName } from '../../system/base/exec-name.ts';
 import { countOf, describeRises, formatDuration, formatPeriod } from '../../system/base/format.ts';
 import { Field, field, record, type Values } from '../../system/base/record.ts';
-import { printableLine } from '../../system/base/text.ts';
+import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import type { RunningRun, RunRecord } from '../model/runs/run.ts';
 import type { TierState } from '../model/tier.ts';
@@ -53,6 +53,7 @@ export function explainFacts(facts: WhyFacts, { clock }: Telling): Finding[] {
     ...explainSkippedPass(facts, clock),
     explainLock(facts, clock),
     explainPause(facts, clock),
+    ...explainLinks(facts, clock),
     ...explainJob(facts, clock),
     explainLastRun(facts, clock),
     ...explainRises(facts, clock),
@@ -175,8 +176,20 @@ function explainPause({ pause, script }: WhyFacts, clock: Clock): Finding {
   return wrong('paused', describePaused(pause, script, clock), cure);
 }
 
+function explainLinks({ links, script }: WhyFacts, clock: Clock): Finding[] {
+  if (links === null) return [];
+  const { text, sinceMs } = links;
+  if (text === '') return [fine('after', 'all that it waits for has ended as it wants')];
+  const told = withInstants(text, clock.short);
+  if (sinceMs === null) return [fine('after', `once it is queued, it ${told}`)];
+  const cure = `\`npx folder-runner run ${shellWord(printableLine(script))}\` runs it without waiting.`;
+  return [notable('after', `it ${told}; queued since ${clock.short(sinceMs)}`, cure)];
+}
+
 function explainJob(facts: WhyFacts, clock: Clock): Finding[] {
   const { running, waiting, droppedJob } = facts;
+  // What it waits for is said already.
+  if (isLinked(facts)) return [];
   if (running !== null) return [explainRunning(running, facts.nowMs, clock)];
   if (waiting !== null) return [explainWaiting(facts, clock)];
   if (droppedJob === null) return [];
@@ -188,6 +201,9 @@ function explainJob(facts: WhyFacts, clock: Clock): Finding[] {
   const text = `that of ${clock.short(runAtMs)} was cancelled ${at}: ${reason}${rest}`;
   return [notable('last job', text, null)];
 }
+
+/** Whether it is queued, and waits for other scripts. */
+export const isLinked = ({ links }: WhyFacts): boolean => links !== null && links.sinceMs !== null;
 
 function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): Finding {
   if (waiting === null) return fine('job', 'none');

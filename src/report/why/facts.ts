@@ -22,6 +22,13 @@ import {
   type WaitingScriptJob,
 } from '../model/tier.ts';
 
+/** What keeps a script from running until other scripts have ended, and since when it is queued for that. */
+interface LinkFacts {
+  readonly text: string;
+  /** Null: nothing does now. */
+  readonly sinceMs: number | null;
+}
+
 /** Facts of the log and the file system about one script. */
 export interface WhyFacts {
   readonly script: string;
@@ -38,6 +45,8 @@ export interface WhyFacts {
   readonly pause: Pause | null;
   readonly running: RunningRun | null;
   readonly waiting: WaitingScriptJob | null;
+  /** The scripts that it waits for, and since when; null: it waits for none. */
+  readonly links: LinkFacts | null;
   readonly lastRun: RunRecord | null;
   /** The change of content since it last succeeded, if the last run failed. */
   readonly change: ContentChange | null;
@@ -74,6 +83,7 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
     pause: findPause(await site.pauses(), script),
     running: (await selectRunning(log)).find(ofScript) ?? null,
     waiting: (await selectWaiting(db, holders)).find(ofScript) ?? null,
+    links: file?.links === undefined ? null : await readLinks(site, file),
     lastRun,
     change: lastRun && (await selectChange(log, lastRun)),
     lastSuccess: await selectNewestRun(log, script, { outcomes: ['succeeded'] }),
@@ -82,6 +92,15 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
     skippedPass: await selectSkippedPass(db, tier),
     next: await readNext(site, file, tierState),
   };
+}
+
+async function readLinks(site: Site, file: Script): Promise<LinkFacts | null> {
+  const { describeWaits, readStand } = await import('../../queue/links.ts');
+  const stand = site.store && (await readStand(site.store, file));
+  if (stand === null) return null;
+  const { waits } = stand.gate;
+  const text = waits.length === 0 ? '' : describeWaits(waits, await site.pauses());
+  return { text, sinceMs: stand.queuedAt };
 }
 
 async function readNext(site: Site, file: Script | null, tier: TierState): Promise<NextTime | null> {

@@ -17,13 +17,22 @@ import type { Finding } from '../../monitor/finding.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { isExecName } from '../../system/base/exec-name.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
-import { printable, printableLine } from '../../system/base/text.ts';
+import { printable, printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { selectScriptNames } from '../model/runs/runs.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
 import { describeResume } from '../text/words.ts';
-import { concludeRunning, explainFacts, explainFile, fine, type Telling, type Why, wrong } from './explain.ts';
+import {
+  concludeRunning,
+  explainFacts,
+  explainFile,
+  fine,
+  isLinked,
+  type Telling,
+  type Why,
+  wrong,
+} from './explain.ts';
 import { readWhyFacts, type WhyFacts } from './facts.ts';
 
 /** A word, the folder in which the user gave it, and the clock for times. */
@@ -207,6 +216,9 @@ function concludeWhy(facts: WhyFacts, { script, settingsProblem }: Obstacles, cl
     return 'It does not run: it is refused until you fix the problem above.';
   }
   if (facts.pause !== null) return concludePaused(facts, clock);
+  if (isLinked(facts) && facts.links !== null) {
+    return `It ${withInstants(facts.links.text, clock.short)}, and runs once that is so.`;
+  }
   return concludeWaiting(facts, clock) ?? concludeTier(facts, clock);
 }
 

@@ -4,6 +4,7 @@ import { hasOwnTimes, type Script } from '../../discovery/script.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
 import { findSecrets, isSecretName, maskSecrets } from '../../execution/secrets.ts';
 import { buildEnvironment, commandOf } from '../../execution/start/process.ts';
+import type { Wait } from '../../queue/links.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { countCrashedPasses, decideDue, readLastPass, readSeen } from '../../schedule/due.ts';
 import { defaultTimeoutMs, nextPeriodStart, slotOf } from '../../schedule/period.ts';
@@ -74,8 +75,9 @@ export async function planPass(planning: Planning, request: TierRequest): Promis
   const here = open.filter(({ host }) => host === null || host === machineName());
   const waits = await findWaiting(planning, request, pauses, at);
   const fates = [...judgeOpen(request, here, pauses, at), ...judgeOthers(request, here, pauses, waits)];
+  const linked = request.kind === 'script' ? fates : await foreseeLinks(planning, fates, here, pauses);
   const runs: PlannedRun[] = [];
-  for (const fate of fates) runs.push(await describeRun(planning, request, fate));
+  for (const fate of linked) runs.push(await describeRun(planning, request, fate));
   const skipped = await findWhySkipped(planning, request, pauses, at);
   return { tier: request.tier.name, skipped, runs: await deferWhatLacksRoom(planning, runs) };
 }
@@ -109,6 +111,36 @@ function judgeOpen(
       ? { ...known, fate: 'waits', why: { reason: `waits for try ${known.attempt}`, untilMs: job.run_at } }
       : { ...known, fate: 'paused', why: whyPaused(pause) };
   });
+}
+
+/** Scripts that wait for others run behind those of the same pass, or not at all: without failures, as foreseen here. */
+async function foreseeLinks(
+  { store }: Planning,
+  fates: readonly Judged[],
+  open: readonly ScriptJobRow[],
+  pauses: readonly Pause[],
+): Promise<readonly Judged[]> {
+  if (store === null || fates.every(({ script }) => script?.links === undefined)) return fates;
+  const { describeWaits, foreseeOrder, readStand } = await import('../../queue/links.ts');
+  const waits = new Map<string, readonly Wait[]>();
+  for (const { name, script, fate } of fates) {
+    const job = open.find((each) => each.name === name);
+    const mayWait = job === undefined || (job.state === 'queued' && job.links_met !== 1);
+    const stand = fate === 'runs' && script !== undefined && mayWait ? await readStand(store, script) : null;
+    if (stand !== null) waits.set(name, stand.gate.waits);
+  }
+  const running = fates.filter(({ fate }) => fate === 'runs');
+  const order = foreseeOrder(
+    running.flatMap(({ script }) => script ?? []),
+    waits,
+  );
+  const isIn = ({ name, fate }: Judged): boolean => fate !== 'runs' || order.includes(name);
+  const left = fates.map((each): Judged => {
+    if (isIn(each)) return each;
+    return { ...each, fate: 'waits', why: because(describeWaits(waits.get(each.name) ?? [], pauses)) };
+  });
+  const placeOf = ({ name }: Judged): number => (order.includes(name) ? order.indexOf(name) : order.length);
+  return left.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
 /** Why scripts with their own times do not run now, by name. */

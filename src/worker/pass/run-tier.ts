@@ -114,7 +114,7 @@ async function findDueTiers(call: StoreInvocation): Promise<readonly string[]> {
   // A script's own delay is unknown until its file is read.
   const isWaiting = (job: ScriptJobRow): boolean =>
     isDue(job, undefined, at) &&
-    (store.fleet === null || job.host !== null || job.links_met === 0 || isLeftOver(job, at));
+    (store.fleet === null || job.host !== null || job.links_met !== null || isLeftOver(job, at));
   if (stop.reason !== null || !open.some(isWaiting)) return [];
   const pauses = await store.pauses.inForce(at);
   const due = open.filter((job) => isWaiting(job) && findPause(pauses, job.name) === null && !isExecName(job.name));

@@ -155,3 +155,28 @@ test('a script that its tier leaves out again and again is told of, a paused or 
   ]);
   expect(await leftOut({ checks: { scriptOverdue: 9 } })).toEqual([]);
 });
+
+test('a script that waits for others is told of once it has waited for longer than the slowest of them takes', async () => {
+  const log = await open({
+    'jobs/15min/copy.sh': '# @after daily/backup\ntrue\n',
+    'jobs/15min/alarm.sh': '# @after-failure daily/backup\ntrue\n',
+    'jobs/daily/backup.sh': 'true\n',
+  });
+  await log.addRun('daily/backup', NOW - 3 * DAY, { outcome: 'failed' });
+  log.change(`update jobs set state = 'failed' where name = 'daily/backup'`);
+  await call(log, '15min', 15 * MINUTE, NOW - HOUR, NOW);
+  for (const name of ['15min/copy', '15min/alarm']) {
+    await log.store.scriptJobs.enqueue([
+      { name, tier: '15min', scheduledFor: null, isLinked: true, at: NOW - 3 * DAY },
+    ]);
+  }
+  const leftOut = async (at: number) => wrongOf(await look(log, { at }, 'script-overdue'));
+  expect(await leftOut(NOW)).toEqual([]);
+  expect(await leftOut(NOW + 2 * HOUR)).toEqual([
+    {
+      subject: '15min/copy',
+      status: 'warning',
+      message: '15min/copy has waited for 3d 2h: it waits for daily/backup, which failed 3d 2h ago',
+    },
+  ]);
+});

@@ -1,7 +1,8 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { cronEnv, type Ended, runCommand } from '../../support/command.ts';
+import { engine } from '../../support/engines/engines.ts';
 import { changeLog, queryLog } from '../../support/log.ts';
 import { type FileContent, makeTemporaryRoot, writeFiles } from '../../support/root.ts';
 
@@ -267,3 +268,71 @@ test('settings name what scripts wait for, as tags do', () => {
   site.fail('c');
   expect(site.ran('hourly')).toEqual(['a', 'c', 'b']);
 });
+
+test('why, status, dry-run and run say what a script waits for', () => {
+  const site = makeSite({
+    'hourly/a': [],
+    'hourly/b': ['@after a'],
+    'hourly/c': ['@after-failure b'],
+    'daily/d': ['@after hourly/b'],
+  });
+  const told = (...args: readonly string[]) => {
+    const { stdout, stderr } = site.call(...args);
+    return `${stdout}${stderr}`.replaceAll(/\s+/g, ' ');
+  };
+  site.fail('a');
+  site.call('hourly');
+  site.call('daily');
+  expect(told('why', 'hourly/b')).toMatch(
+    /it waits for hourly\/a, which failed .*; queued since .*runs once that is so/,
+  );
+  expect(told('why', 'hourly/c')).toContain('it waits for a failure of hourly/b');
+  expect(told('why', 'daily/d')).toContain(
+    'It waits for hourly/b, which waits for others itself, and runs once that is so.',
+  );
+  expect(told('status')).toMatch(/hourly\/b · waits for other scripts since/);
+  expect(told('daily', '--dry-run')).toContain('daily/d · waits for hourly/b, which waits for others itself');
+  expect(told('hourly', '--dry-run')).toMatch(
+    /1 hourly\/a .* 2 hourly\/b .* - hourly\/c · waits for a failure of hourly\/b/,
+  );
+  expect(told('run', 'daily/d')).toContain(
+    'Note: daily/d waits for hourly/b, which waits for others itself; it runs all the same',
+  );
+  site.call('pause', 'hourly/a');
+  expect(told('why', 'hourly/b')).toContain('it waits for hourly/a, which is paused');
+  site.call('resume', 'hourly/a');
+  site.call('disable', 'hourly/a');
+  expect(told('why', 'hourly/b')).toContain('it waits for hourly/a, which is disabled');
+});
+
+test.runIf(engine.name === 'sqlite')(
+  'without the log, scripts wait for those of the same pass, and each end counts once all the same',
+  () => {
+    const site = makeSite({
+      'hourly/a': [],
+      'hourly/b': ['@after a'],
+      'hourly/c': ['@after-failure a'],
+      'hourly/d': ['@after daily/e'],
+      'daily/e': [],
+      'daily/f': ['@after hourly/b'],
+    });
+    expect(site.ran('hourly')).toEqual(['a', 'b']);
+    const state = join(site.root, '.runner');
+    renameSync(join(state, 'activity.db'), join(state, 'away'));
+    mkdirSync(join(state, 'activity.db'));
+    const { stderr } = site.call('hourly');
+    expect(stderr).toContain('hourly/d waits for scripts whose ends only the log knows');
+    expect(site.ran('hourly')).toEqual(['a', 'b']);
+    site.fail('a');
+    expect(site.ran('hourly')).toEqual(['a', 'c']);
+    site.mend('a');
+    expect(site.ran('hourly')).toEqual(['a', 'b']);
+    rmdirSync(join(state, 'activity.db'));
+    renameSync(join(state, 'away'), join(state, 'activity.db'));
+    expect(site.ran('daily')).toEqual(['e', 'f', 'd']);
+    // The last success of a was used without the log.
+    expect(site.job('hourly/b')?.ends_used).toContain('hourly/a');
+    site.call('pause', 'hourly/a');
+    expect(site.ran('hourly')).toEqual([]);
+  },
+);

@@ -72,6 +72,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
   skipped: 'warning',
   claimed: 'live',
   queued: 'waiting',
+  linked: 'waiting',
   ready: 'waiting',
   delayed: 'waiting',
   paused: 'paused',

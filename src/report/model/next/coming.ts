@@ -171,11 +171,16 @@ function* runsOf(
   }
 }
 
-/** Jobs of scripts that have not ended: a pass comes to them, or the next call of any tier does. */
+/**
+ * Jobs of scripts that have not ended: a pass comes to them, or the next call of any tier does. Nobody can foresee the
+ * end that one waits for.
+ */
 export async function findOpenScripts(ahead: Ahead): Promise<Found> {
   const { site, states, tiers, holders } = ahead;
   const isWanted = ({ tier }: { readonly tier: string }): boolean => tiers.some(({ name }) => name === tier);
-  const waiting = (await selectWaiting((await site.view()).db, holders)).filter(isWanted);
+  const waiting = (await selectWaiting((await site.view()).db, holders)).filter(
+    (job) => isWanted(job) && job.state !== 'linked',
+  );
   const found = waiting.map(({ script: name, state, runAtMs: dueMs }) => {
     const isAtWork = state === 'queued' || state === 'claimed';
     const fromMs = Math.max(dueMs, site.nowMs);

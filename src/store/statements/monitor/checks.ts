@@ -28,6 +28,8 @@ export interface ScriptStandRow {
   /** When it was first queued. */
   readonly createdAt: number;
   readonly reason: string | null;
+  /** 0: it waits for other scripts. */
+  readonly linksMet: number | null;
 }
 
 /** A run that goes on, with the process of its worker. */
@@ -88,7 +90,8 @@ export function checksOf(db: Statements) {
     /** The one row of each script. */
     scripts: () =>
       db.all<ScriptStandRow>(
-        `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason
+        `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason,
+           links_met as "linksMet"
          from ${byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)} order by name, id`,
       ),
     /** Runs that go on, the oldest first, with their workers; not those of who is no worker. */
