@@ -102,26 +102,27 @@ function readSource({ path, setting }: EnvFile): string | Fault {
   }
 }
 
-/** Reasons why others could write, read or download the file. */
+/** Reasons why others could write or download the file. */
 function findOpenness(root: string, { path }: EnvFile): readonly Fault[] {
   const folder = dirname(path);
   const ofFolder = [...[judgeRoot(root) ?? []].flat(), ...(folder === root ? [] : judgePath(root, folder))];
   const writable = [...ofFolder, ...judgePath(root, path)].map((distrust) => faultAt(distrust, orAllow));
-  const readers = findReaders(path);
   const served = describeServed(path);
-  return [...writable, ...(readers === null ? [] : [readers]), ...(served === null ? [] : [served])];
+  return [...writable, ...(served === null ? [] : [served])];
 }
 
-/** Who else can read the file, at the end of all links; null: nobody but root. */
-function findReaders(path: string): Fault | null {
+/**
+ * Who else can read the file, at the end of all links; null: nobody but root. This stops nothing: most hosts create files
+ * that all can read, and close the home instead.
+ */
+export function findReaders(path: string): Fault | null {
   const { gid, mode } = statSync(path);
   const isOpen = (mode & 0o004) !== 0;
   if (!isOpen && ((mode & 0o040) === 0 || isPrivateGroup(gid, process.geteuid?.() ?? 0))) return null;
   const octal = (mode & 0o7777).toString(8).padStart(4, '0');
-  const cure = `close it with: chmod go-rwx ${shellWord(path)}, or name other files with envFile in runner.config.*`;
   return {
     found: `${path} can be read by ${isOpen ? 'anybody' : `the group ${nameGroup(gid)}`} (mode ${octal})`,
-    cure,
+    cure: `close it with: chmod go-rwx ${shellWord(path)}`,
   };
 }
 

@@ -7,7 +7,7 @@ import type { Script } from '../../discovery/script.ts';
 import { critical, type Found, note, ok, warning } from '../../monitor/finding.ts';
 import { resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import { guessPeriodName } from '../../schedule/period.ts';
-import { isOfRunner } from '../../settings/env-files.ts';
+import { findReaders, isOfRunner } from '../../settings/env-files.ts';
 import { findSettingsFile } from '../../settings/load.ts';
 import { defaultSettings, type GivenVariables, nothingGiven } from '../../settings/settings.ts';
 import { isUnreleased, SCHEMA_VERSION } from '../../store/schema.ts';
@@ -60,9 +60,11 @@ function describeFiles(root: string, { files }: GivenVariables): readonly Found[
     const name = relative(root, path).startsWith('..') ? path : relative(root, path);
     const mode = (statSync(path).mode & 0o7777).toString(8).padStart(4, '0');
     const ignored = names.filter(isOfRunner);
+    const readers = findReaders(path);
     const cure = 'The runner reads such variables only from its caller: move them to the crontab, above its lines.';
     return [
       ok(`${name}: ${countOf(names.length - ignored.length, 'variable')}, mode ${mode}`),
+      ...(readers === null ? [] : [warning(readers.found, `${capitalized(readers.cure)}.`)]),
       ...(ignored.length === 0 ? [] : [warning(`${name} sets ${listOf(ignored)}, to no effect`, cure)]),
     ];
   });

@@ -165,13 +165,25 @@ describe('files that the settings name', () => {
   });
 });
 
+test('a file of variables that others can read gives its variables, and doctor says how to close it', async () => {
+  const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': PRINT, '.env': { content: 'A=value\n', mode: 0o644 } });
+  expect(pass(root)).toMatchObject({ status: 0, stderr: '' });
+  const { checks } = JSON.parse((await inRoot(root, 'doctor', '--json')).stdout);
+  expect(checks).toContainEqual({
+    name: 'settings',
+    status: 'warning',
+    found: `${root}/.env can be read by anybody (mode 0644)`,
+    cure: `Close it with: chmod go-rwx ${root}/.env.`,
+  });
+});
+
 describe('a file of variables is refused, with its cure, and nothing runs', () => {
-  test.each([0o644, 0o602, 0o604])('with mode %o, until it is closed', (mode) => {
-    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': PRINT, '.env': { content: 'A=value\n', mode } });
+  test('if others can write it, until it is closed', () => {
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': PRINT, '.env': { content: 'A=value\n', mode: 0o602 } });
     const { status, stderr } = pass(root);
     expect(status).toBe(2);
-    expect(stderr).toContain(`${root}/.env can be ${(mode & 2) === 0 ? 'read' : 'written'} by anybody (mode 0`);
-    expect(stderr).toMatch(/ with: chmod (go-w|go-rwx) \S+\/\.env, or /);
+    expect(stderr).toContain(`${root}/.env can be written by anybody (mode 0602)`);
+    expect(stderr).toMatch(/ with: chmod go-w \S+\/\.env, or /);
     expect(existsSync(join(root, '.runner/activity.db'))).toBe(false);
     expect(pass(root, { RUNNER_ALLOW_UNSAFE: '1' }).status).toBe(0);
     chmodSync(join(root, '.env'), 0o600);
@@ -226,22 +238,23 @@ describe('a file of variables is refused, with its cure, and nothing runs', () =
   });
 
   test('but commands that run nothing still work, and list and doctor name the fault', async () => {
-    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': PRINT, '.env': 'A=1\n' });
+    const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': PRINT, '.env': { content: 'A=1\n', mode: 0o606 } });
     for (const command of ['status', 'report', 'jobs']) expect((await inRoot(root, command)).status).toBe(0);
-    expect((await inRoot(root, 'list')).stdout.replaceAll('\n', ' ')).toMatch(/\.env can be read by +anybody/);
+    expect((await inRoot(root, 'list')).stdout.replaceAll(/\s+/g, ' ')).toMatch(/\.env can be written by anybody/);
     const doctor = await inRoot(root, 'doctor', '--json');
     const { checks } = JSON.parse(doctor.stdout);
     expect(checks).toContainEqual({
       name: 'settings',
       status: 'problem',
-      found: `${root}/.env can be read by anybody (mode 0644)`,
-      cure: expect.stringMatching(/^Close it with: chmod go-rwx \S+\/\.env, or name other files with envFile/),
+      found: `${root}/.env can be written by anybody (mode 0606)`,
+      cure: expect.stringMatching(/chmod go-w \S+\/\.env, or /),
     });
     writeFiles(root, { '.env': own('A=1\nB=2\nRUNNER_HOST=x\n') });
     const found = JSON.parse((await inRoot(root, 'doctor', '--json')).stdout).checks.map(
       (check: { readonly found: string }) => check.found,
     );
     expect(found).toContain('.env: 2 variables, mode 0600');
+    expect(found.join('\n')).not.toContain('can be read');
     expect(found).toContain('.env sets RUNNER_HOST, to no effect');
   });
 });
