@@ -49,6 +49,7 @@ const plain: Readonly<Record<string, unknown>> = {
   'jobs.parent_id': 4,
   'jobs.reported_to_parent': 1,
   'jobs.lease_extended': 0,
+  'jobs.links_met': 1,
   'workers.state': 'finished',
   'workers.triggered_by': 'due',
   'workers.host_id': 1,

@@ -45,7 +45,7 @@ function makeRootOf(uid: number, files: Files = { 'jobs/hourly/a.sh': 'echo ran\
 
 function runAs(uid: number, root: string, env: NodeJS.ProcessEnv = {}, what = 'hourly'): Ended {
   const place = cronPlace(root);
-  const args = [commandPath, ...what.split(' '), '--root', root];
+  const args = [commandPath, '--root', root, ...what.split(' ')];
   const options = { uid, gid: uid, cwd: '/', env: { ...place.env, ...env } };
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { ...options, encoding: 'utf8' });
   return { status, stdout, stderr };
