@@ -34,10 +34,14 @@ export interface ScriptClaim extends ClaimRef {
 export const scriptCondition = ({ dialect }: Statements): string =>
   dialect.name === 'mysql' ? 'script_key is not null' : 'tier is not null';
 
+/** Their rows, for a statement that may add conditions. */
+export const scriptRows = (db: Statements): string =>
+  `${db.dialect.byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)}`;
+
 const nameColumn = ({ dialect }: Statements): string => (dialect.name === 'mysql' ? 'script_key' : 'name');
 
 export function scriptJobsOf(db: Statements) {
-  const scripts = `${db.dialect.byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)}`;
+  const scripts = scriptRows(db);
   const enqueue = db.dialect.name === 'sqlite' ? enqueueOnSqlite : enqueueOnServer;
   return {
     /** Queues scripts in their order, whether they are open or not: their rows are made, or begun anew. Their numbers. */

@@ -7,7 +7,7 @@ import { closeHours } from '../../../src/monitor/metrics/hours.ts';
 import { writePrometheus } from '../../../src/monitor/metrics/prometheus.ts';
 import { metricsOf } from '../../../src/store/statements/monitor/metrics.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
-import { callCommand, contextOf } from '../../support/command.ts';
+import { callCommand, contextOf, cronEnv } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
@@ -98,6 +98,25 @@ test('the text is what Prometheus reads, whatever scripts are called', async () 
   expect(text).toMatch(/^runner_run_duration_seconds\{script="hourly\/good",quantile="0\.95"\} 3\.98\d+$/m);
   expect(text).toContain('\nrunner_run_duration_seconds_sum{script="hourly/good"} 9\n');
   expect(text).toContain('\nrunner_run_duration_seconds_count{script="hourly/good"} 3\n');
+});
+
+test('scripts that wait for others are counted, and not any more once they have run', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': '#!/bin/sh\ntest -e good\n',
+    'jobs/hourly/b.sh': '#!/bin/sh\n# @after a\n',
+    'jobs/hourly/c.sh': '#!/bin/sh\n# @after b\n',
+    'jobs/hourly/d.sh': '#!/bin/sh\n# @retries 1\nexit 1\n',
+  });
+  // A person calls: on a server, cron's calls of one hour would be one.
+  const place = { cwd: root, env: { ...cronEnv(root), RUNNER_CALLED_BY: 'person' } };
+  const waiting = async () => {
+    await callCommand(['hourly'], place);
+    const { stdout } = await callCommand(['metrics', '--prometheus'], place);
+    return stdout.split('\n').filter((line) => line.startsWith('runner_scripts_waiting'));
+  };
+  expect(await waiting()).toEqual(['runner_scripts_waiting 2']);
+  writeFileSync(join(root, 'good'), '');
+  expect(await waiting()).toEqual(['runner_scripts_waiting 0']);
 });
 
 /** The rules of `promtool check metrics`. */

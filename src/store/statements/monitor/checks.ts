@@ -4,7 +4,7 @@ import { type Dialect, withTiers } from '../../shared/sql/dialect.ts';
 import type { Statements } from '../../shared/sql/statements.ts';
 import type { JobState, Outcome, Severity } from '../../words.ts';
 import { hasClaim } from '../job-rows.ts';
-import { scriptCondition } from '../script-jobs.ts';
+import { scriptRows } from '../script-jobs.ts';
 
 export interface TierCallRow {
   readonly tier: string;
@@ -92,7 +92,7 @@ export function checksOf(db: Statements) {
       db.all<ScriptStandRow>(
         `select name, tier, state, run_at as "runAt", started_at as "startedAt", created_at as "createdAt", reason,
            links_met as "linksMet"
-         from ${byIndex('jobs', { sqlite: 'jobs_of_scripts' })} where ${scriptCondition(db)} order by name, id`,
+         from ${scriptRows(db)} order by name, id`,
       ),
     /** Runs that go on, the oldest first, with their workers; not those of who is no worker. */
     running: () =>
@@ -222,6 +222,8 @@ export interface SiteState {
   };
   readonly running: number;
   readonly workers: number;
+  /** How many scripts are queued and wait for others. */
+  readonly linked: number;
   readonly incidents: Readonly<Record<Severity, number>>;
   readonly deliveries: { readonly waiting: number; readonly givenUp: number };
   readonly logBytes: number;
@@ -242,7 +244,12 @@ const figures = {
   givenUp: 'deliveries where due_at is null',
 } as const;
 
-const figuresText = Object.entries(figures).map(([name, rows]) => `(select count(*) from ${rows}) as "${name}"`);
+const countText = (name: string, rows: string): string => `(select count(*) from ${rows}) as "${name}"`;
+
+const figuresText = Object.entries(figures).map(([name, rows]) => countText(name, rows));
+
+const linkedText = (db: Statements): string =>
+  countText('linked', `${scriptRows(db)} and state = 'queued' and links_met = 0`);
 
 const oldestText = `select min(run_at) as since from (
   select min(run_at) as run_at from jobs where ready = 1 and run_at <= ?
@@ -252,13 +259,13 @@ const oldestText = `select min(run_at) as since from (
 /** Each figure by an index, however much the log holds. */
 export async function readSiteState(db: Statements, at: number): Promise<SiteState> {
   const values = Array(figuresText.join('').split('?').length - 1).fill(at);
-  const counted = (await db.first<Record<keyof typeof figures, number>>(
-    `select ${figuresText.join(', ')}`,
+  const counted = (await db.first<Record<keyof typeof figures | 'linked', number>>(
+    `select ${[...figuresText, linkedText(db)].join(', ')}`,
     values,
-  )) as Record<keyof typeof figures, number>;
+  )) as Record<keyof typeof figures | 'linked', number>;
   const since = (await db.first<{ since: number | null }>(oldestText, [at, at, at]))?.since ?? null;
-  const { ready, blocked, due, delayed, claimed, failed, running, workers, warning, critical, waiting, givenUp } =
-    counted;
+  const { ready, blocked, due, delayed, claimed, failed, running, workers, linked } = counted;
+  const { warning, critical, waiting, givenUp } = counted;
   return {
     scripts: await db.all(lastRunsText(db.dialect.join)),
     tiers: await db.all(`${withTiers(db.dialect)} ${lastPassesText}`),
@@ -268,6 +275,7 @@ export async function readSiteState(db: Statements, at: number): Promise<SiteSta
     },
     running,
     workers,
+    linked,
     incidents: { warning, critical },
     deliveries: { waiting, givenUp },
     logBytes: (await db.first<{ bytes: number }>(bytesTexts[db.dialect.name]))?.bytes ?? 0,
