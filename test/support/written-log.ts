@@ -50,6 +50,9 @@ export const siteOf = (
   view: async () => ({ db: log.db, state: log.state }),
   store: log.store ?? null,
   known: async () => known,
+  jobs: async (): Promise<never> => {
+    throw new Error('No file is read.');
+  },
   pauses: async () => pauses,
   crontab: async () => null,
 });

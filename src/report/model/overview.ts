@@ -38,9 +38,9 @@ import {
   selectNewestPass,
   selectPassEnds,
   selectTierNames,
-  selectWaiting,
   waitingRecord,
 } from './tier.ts';
+import { readWaiting } from './waiting.ts';
 
 /** Whether it is in `jobs/` now: what is `gone` only the log knows; `disabled`: nothing runs it; `unknown`: nobody looked. */
 const presenceField = shown.words(['present', 'disabled', 'gone', 'unknown'], 'Presence');
@@ -160,7 +160,7 @@ export interface OverviewQuery extends TimeWindow {
 const RECENT_RUNS = 20;
 
 /** The parts of a site that an overview is made of. */
-export type SiteOfOverview = Pick<Site, 'view' | 'store' | 'known' | 'pauses' | 'crontab'>;
+export type SiteOfOverview = Pick<Site, 'view' | 'store' | 'known' | 'jobs' | 'pauses' | 'crontab'>;
 
 /** The query, and the facts about the site that are not in the log. */
 interface Asked extends OverviewQuery {
@@ -169,11 +169,12 @@ interface Asked extends OverviewQuery {
   readonly pauses: readonly Pause[];
   readonly crontab: ReadCrontab;
   readonly store: Site['store'];
+  readonly site: SiteOfOverview;
 }
 
 async function askSite(site: SiteOfOverview, query: OverviewQuery): Promise<Asked> {
   const { store, crontab } = site;
-  return { ...query, store, crontab, known: await site.known(), pauses: await site.pauses() };
+  return { ...query, site, store, crontab, known: await site.known(), pauses: await site.pauses() };
 }
 
 /** Reads and summarizes everything that `runner report` shows. */
@@ -300,7 +301,7 @@ async function describeScripts(
 ): Promise<ScriptOverview[]> {
   const lastIds = names.flatMap((script) => found.recent.get(script)?.[0]?.id ?? []);
   const lastRuns = new Map((await selectRunsById(log, lastIds)).map((run) => [run.script, run]));
-  const waiting = await selectWaiting(log.db, await selectHolders(log.db));
+  const waiting = await readWaiting(query.site, await selectHolders(log.db));
   const scripts: ScriptOverview[] = [];
   for (const script of names) {
     const lastRun = lastRuns.get(script) ?? null;

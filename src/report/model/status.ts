@@ -23,7 +23,6 @@ import { type RunningRun, runningRecord, selectRunning } from './runs/run.ts';
 import { noRises, type Rises, readRises, readUsual, risesRecord } from './runs/script.ts';
 import {
   readTierStates,
-  selectWaiting,
   selectWorkersAtWork,
   type TierHolder,
   type TierState,
@@ -31,6 +30,7 @@ import {
   waitingRecord,
 } from './tier.ts';
 import { type Judged, judgeSite, troubleRecord, verdictRecord } from './verdict.ts';
+import { readWaiting } from './waiting.ts';
 
 const statusRunRecord = record(null, {
   ...runningRecord.fields,
@@ -178,7 +178,7 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
     incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen).map(graded),
     running: await readRunning(log, site, rises),
     holders,
-    waiting: await selectWaiting(db, holders),
+    waiting: await readWaiting(site, holders),
     pauses: await site.pauses(),
     disabled: disabled.map(({ name }) => name),
     queue: { ...queue, pace: await readStrain(site, queue.counts.ready) },

@@ -257,7 +257,7 @@ export const waitingRecord = record('WaitingScript', {
   runAt: shown.instant,
   /** How many tries it has had. */
   attempts: shown.integer,
-  /** Why it was deferred, or how its last try ended. */
+  /** Why it was deferred, how its last try ended, or what it waits for. */
   reason: quoting.orNull,
 });
 

@@ -12,7 +12,7 @@ import {
   formatPeriod,
   UNKNOWN,
 } from '../../system/base/format.ts';
-import { printableLine } from '../../system/base/text.ts';
+import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { NextTime } from '../model/next/next-times.ts';
@@ -143,7 +143,7 @@ function renderWaiting({ waiting }: Status, screen: Screen): string[] {
 }
 
 function describeWaiting(job: WaitingScriptJob, screen: Screen): string[] {
-  const reason = job.reason === null ? '' : printableLine(job.reason);
+  const reason = job.reason === null || job.state === 'linked' ? '' : printableLine(job.reason);
   return [printableLine(job.script), ...describeWait(job, screen), reason].filter(Boolean);
 }
 
@@ -356,11 +356,14 @@ export function describeLiveness({ isOrphan, liveness, host, hasResult }: Runnin
   return `${isOrphan ? 'may still be running, ' : ''}on ${printableLine(host)}`;
 }
 
-/** `try 2 due 3 Nov 14:10`; `deferred, waiting since 3 Nov 14:02`. */
+/** `try 2 due 3 Nov 14:10`; `deferred, waiting since 3 Nov 14:02`; `waits for daily/dump, which is queued`. */
 export function describeWait(job: WaitingScriptJob, { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>) {
   if (job.state === 'queued') return ['next in line'];
   if (job.state === 'claimed') return ['begins in a moment'];
-  if (job.state === 'linked') return [`waits for other scripts since ${clock.short(job.sinceMs)}`];
+  if (job.state === 'linked') {
+    const told = withInstants(printableLine(job.reason ?? 'waits for other scripts'), clock.short);
+    return [`${told}; queued since ${clock.short(job.sinceMs)}`];
+  }
   if (job.state === 'deferred') return [`deferred, waiting since ${clock.short(job.sinceMs)}`];
   const when = job.runAtMs <= nowMs ? 'due with the next call' : `due ${clock.short(job.runAtMs)}`;
   return [`try ${job.attempts + 1} ${when}`];

@@ -290,7 +290,11 @@ test('why, status, dry-run and run say what a script waits for', () => {
   expect(told('why', 'daily/d')).toContain(
     'It waits for hourly/b, which waits for others itself, and runs once that is so.',
   );
-  expect(told('status')).toMatch(/hourly\/b · waits for other scripts since/);
+  for (const view of [told('status'), told('report')]) {
+    expect(view).toMatch(/waits for hourly\/a, which failed \d\d? \w+ \d\d:\d\d; queued since \d/);
+    expect(view).toMatch(/waits for a failure of hourly\/b; queued since/);
+    expect(view).toContain('waits for hourly/b, which waits for others itself; queued since');
+  }
   expect(told('daily', '--dry-run')).toContain('daily/d · waits for hourly/b, which waits for others itself');
   expect(told('hourly', '--dry-run')).toMatch(
     /1 hourly\/a .* 2 hourly\/b .* - hourly\/c · waits for a failure of hourly\/b/,

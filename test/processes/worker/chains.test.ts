@@ -218,6 +218,11 @@ test('on several machines, one for each waits for its own machine, one for all w
   expect((await other.call('why', 'weekly/warm')).stdout.replaceAll(/\s+/g, ' ')).toContain(
     'it waits for weekly/pull on web-2, which failed',
   );
+  const status = async (machine: TestMachine) => (await machine.call('status')).stdout.replaceAll(/\s+/g, ' ');
+  expect(await status(other)).toContain('weekly/warm · waits for weekly/pull on web-2, which failed');
+  // Each machine tells it of the script that is for all of them, and of its own.
+  expect(await status(one)).toContain('weekly/warm · waits for other scripts; queued since');
+  expect(await status(one)).toContain('weekly/all · waits for weekly/pull on web-2, which failed');
   rmSync(join(other.root, 'bad-pull'));
   await nextWeek();
   expect((await took(other)).toSorted()).toEqual(['all', 'pull', 'warm']);

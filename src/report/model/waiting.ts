@@ -1,0 +1,54 @@
+import type { Discovery } from '../../discovery/script.ts';
+import type { Site } from '../../discovery/site.ts';
+import { UsageError } from '../../system/base/errors.ts';
+import { selectWaiting, type TierHolder, type WaitingScriptJob } from './tier.ts';
+
+/**
+ * Scripts' jobs that have not ended and do not run; those that wait for other scripts tell which, as their `reason`. The
+ * files and the code for that are read only if a job waits so.
+ */
+export async function readWaiting(
+  site: Pick<Site, 'view' | 'store' | 'jobs' | 'pauses'>,
+  holders: readonly TierHolder[],
+): Promise<readonly WaitingScriptJob[]> {
+  const waiting = await selectWaiting((await site.view()).db, holders);
+  const linked = waiting.filter(({ state }) => state === 'linked');
+  if (linked.length === 0) return waiting;
+  const stands = await readStands(site, new Set(linked.map(({ script }) => script)));
+  return waiting.map((job) => {
+    const stand = job.state === 'linked' ? stands.get(job.script) : undefined;
+    // A script that runs on each machine has a job for each, and the stand is that of this machine.
+    return stand?.queuedAtMs === job.runAtMs ? { ...job, reason: stand.reason } : job;
+  });
+}
+
+interface WaitingStand {
+  readonly queuedAtMs: number;
+  readonly reason: string;
+}
+
+async function readStands(
+  { store, jobs, pauses }: Pick<Site, 'store' | 'jobs' | 'pauses'>,
+  names: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, WaitingStand>> {
+  const { describeWaits, readStand } = await import('../../queue/links.ts');
+  const stands = new Map<string, WaitingStand>();
+  const { tiers } = await readDiscovery(jobs);
+  for (const script of tiers.flatMap(({ scripts }) => scripts).filter(({ name }) => names.has(name))) {
+    const stand = store && (await readStand(store, script));
+    const queuedAtMs = stand?.queuedAt ?? null;
+    if (stand === null || queuedAtMs === null) continue;
+    stands.set(script.name, { queuedAtMs, reason: describeWaits(stand.gate.waits, await pauses()) });
+  }
+  return stands;
+}
+
+/** Without `jobs/`, nobody knows what a script waits for. */
+async function readDiscovery(jobs: Site['jobs']): Promise<Pick<Discovery, 'tiers'>> {
+  try {
+    return (await jobs()).discovery;
+  } catch (error) {
+    if (error instanceof UsageError) return { tiers: [] };
+    throw error;
+  }
+}
