@@ -136,10 +136,22 @@ class ScriptExecutor implements Executor<JobTurn> {
   /** While nothing may start, jobs that run may free others. */
   async next(): Promise<JobTurn | null> {
     const { links, stop } = this.#pass;
-    let turn = await this.#next();
-    while (turn === null && links !== null && stop.reason === null && (await links.untilEnd()))
+    if (links === null) return await this.#next();
+    let turn = await this.#nextLinked(links);
+    while (turn === null && stop.reason === null && (await links.untilEnd())) turn = await this.#nextLinked(links);
+    return turn;
+  }
+
+  /** A job counts as running while it is still being claimed, so that other executors wait for its end. */
+  async #nextLinked(links: WaitingJobs): Promise<JobTurn | null> {
+    const onEnded = links.begin();
+    let turn: JobTurn | null = null;
+    try {
       turn = await this.#next();
-    if (turn !== null) this.#onEnded = links?.begin() ?? null;
+    } finally {
+      if (turn === null) onEnded(false);
+      else this.#onEnded = onEnded;
+    }
     return turn;
   }
 

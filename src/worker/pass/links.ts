@@ -99,19 +99,21 @@ export class WaitingJobs {
     return this.#left.some((job) => namesOf(job.script.links).includes(script));
   }
 
-  /** Call it before a job of the pass runs, and the returned function once it has ended. */
-  begin(): () => void {
+  /** Call it before a job of the pass is claimed, and the returned function once it has ended, or none was found. */
+  begin(): (hasRun?: boolean) => void {
     this.#running += 1;
-    return () => {
+    return (hasRun = true) => {
       this.#running -= 1;
+      // Executors that find nothing would wake each other for ever.
+      if (!hasRun && this.#running > 0) return;
       this.#ended.resolve();
       this.#ended = Promise.withResolvers();
     };
   }
 
-  /** Waits for the end of a job that runs. False: none runs, or no job waits. */
+  /** Waits for the end of a job that runs. False: none runs. */
   async untilEnd(): Promise<boolean> {
-    if (this.#running === 0 || this.#left.length === 0) return false;
+    if (this.#running === 0) return false;
     await this.#ended.promise;
     return true;
   }

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { makeLinkedSite } from '../../support/linked-site.ts';
+import { writeFiles } from '../../support/root.ts';
+
+/* Scripts that wait for others, where several run at a time, or the log is lost. */
+
+test('scripts that wait for the same one run at the same time', () => {
+  const site = makeLinkedSite({ 'hourly/a': [] }, { 'runner.config.json': '{ "concurrency": 2 }' });
+  // Each goes on until the other one has begun.
+  const waitingFor = (name: string, other: string) =>
+    `#!/bin/sh\n# @after a\necho ${name} >> ran\n` +
+    `for i in $(seq 100); do grep -q ^${other} ran && exit; sleep 0.1; done\nexit 1\n`;
+  writeFiles(site.root, { 'jobs/hourly/b.sh': waitingFor('b', 'c'), 'jobs/hourly/c.sh': waitingFor('c', 'b') });
+  expect(site.call('hourly')).toMatchObject({ status: 0 });
+});
