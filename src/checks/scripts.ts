@@ -1,5 +1,6 @@
 import { lookIntoJobs } from '../discovery/discover.ts';
 import { hasOwnTimes } from '../discovery/script.ts';
+import type { Wait } from '../queue/links.ts';
 import { findPause } from '../queue/pauses.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
 import type { IncidentRow } from '../store/schema.ts';
@@ -147,12 +148,19 @@ async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number,
   if (suspects.length === 0) return [];
   const { describeWaits, readStand, withoutFailures } = await import('../queue/links.ts');
   const { discovery } = await lookIntoJobs(root);
+  const scripts = new Map(discovery.tiers.flatMap((tier) => tier.scripts.map((script) => [script.name, script])));
   const pauses = await facts.pauses();
+  // As long as the other one only waits for its own time, or for others, its own checks suffice.
+  const isInOrder = ({ script, cause, isLinked: isItself, isDisabled }: Wait): boolean => {
+    if (isDisabled || findPause(pauses, script) !== null) return false;
+    const other = scripts.get(script);
+    return isItself || cause === 'used' || (cause === 'never' && other !== undefined && hasOwnTimes(other));
+  };
   const wrong: Wrong[] = [];
   for (const suspect of suspects.filter(({ name }) => findPause(pauses, name) === null)) {
-    const script = discovery.tiers.flatMap(({ scripts }) => scripts).find(({ name }) => name === suspect.name);
+    const script = scripts.get(suspect.name);
     const stand = script && (await readStand(store, script));
-    const waits = withoutFailures(stand?.gate.waits ?? []);
+    const waits = withoutFailures(stand?.gate.waits ?? []).filter((wait) => !isInOrder(wait));
     if (waits.length === 0 || !isLong(suspect, [suspect.name, ...waits.map((each) => each.script)])) continue;
     const name = printableName(suspect.name);
     const why = describeWaits(waits, pauses, (atMs) => `${formatSpan(nowMs - atMs)} ago`);
