@@ -216,6 +216,8 @@ function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): Finding {
   }
   if (state === 'queued') return notable('job', 'next in line in the current pass', null);
   if (state === 'claimed') return notable('job', 'begins in a moment', null);
+  if (state === 'linked')
+    return notable('job', `queued since ${clock.short(sinceMs)}; what it waited for has come`, null);
   return notable('job', `deferred to the next call, waiting since ${clock.short(sinceMs)}${why}`, null);
 }
 

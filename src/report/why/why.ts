@@ -234,6 +234,7 @@ function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | n
   if (waiting.state === 'queued') return 'It will run in the current pass.';
   if (waiting.state === 'claimed') return 'It begins in a moment.';
   if (waiting.state === 'deferred') return 'It will run with the next call of any tier, first in line.';
+  if (waiting.state === 'linked') return 'It will run with the next call of any tier: what it waited for has come.';
   const isDue = waiting.runAtMs <= nowMs;
   const when = isDue ? 'the next call of any tier' : `the first call of any tier after ${clock.short(waiting.runAtMs)}`;
   return `It will be retried by ${when}.`;

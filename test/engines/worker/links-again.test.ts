@@ -13,3 +13,13 @@ test('scripts that wait for the same one run at the same time', () => {
   writeFiles(site.root, { 'jobs/hourly/b.sh': waitingFor('b', 'c'), 'jobs/hourly/c.sh': waitingFor('c', 'b') });
   expect(site.call('hourly')).toMatchObject({ status: 0 });
 });
+
+test('of a script whose wait is over, and that was never tried, why says that it will run', () => {
+  const site = makeLinkedSite({ 'daily/x': ['@after exec/bk'], 'hourly/y': [] });
+  expect(site.ran('daily')).toEqual([]);
+  expect(site.call('exec', 'bk', '--', 'true')).toMatchObject({ status: 0 });
+  const told = site.call('why', 'daily/x').stdout.replaceAll(/\s+/g, ' ');
+  expect(told).toMatch(/job queued since .*; what it waited for has come/);
+  expect(told).toContain('It will run with the next call of any tier: what it waited for has come.');
+  expect(site.ran('hourly')).toEqual(['y', 'x']);
+});
