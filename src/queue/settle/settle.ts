@@ -193,9 +193,12 @@ async function keepLate(session: StoreSession, run: RunToSettle, { observedAt }:
 
 function endOf(held: HeldRow, run: RunToSettle, { observedAt }: SettleContext) {
   const { start, runId, end, spoolId = null } = run;
-  const at = observedAt ?? end.finished_at ?? start.startedAt;
+  const endedAt = end.finished_at ?? start.startedAt;
   const job = asBegun(held, start);
-  const { transition, decision: decided } = decide(job, run, at);
+  const { transition, decision: decided } = decide(job, run, observedAt ?? endedAt);
+  // The end of a script in a spool keeps its instant: by that, others that waited for it have used it already.
+  const isKept = job.tier !== null && spoolId !== null && decided.state !== 'retrying';
+  const at = isKept ? endedAt : (observedAt ?? endedAt);
   const ended = { ...start, attempt: job.attempts, runId, end, spoolId };
   // Also where the policy cancels the job after a crash: nobody has asked for that crash.
   return { job, transition, at, reason: transition.reason ?? end.reason, run: ended, decided, isMeant: false };

@@ -295,6 +295,24 @@ test('a failed end is tried again, as its job says', async () => {
   expect(queryLog(root, 'select state, run_at from jobs')).toEqual([{ state: 'retrying', run_at: AT + 60_000 }]);
 });
 
+test.each(['failed', 'stopped', 'crashed'] as const)(
+  'a script that was %s has ended when it did, as those that waited for it have used that end',
+  async (outcome) => {
+    const { root, state, replay, claim, header } = await makeBegunInLog();
+    const end = makeFinishedRun({ outcome, finished_at: SPOOL_AT + 20 });
+    const alarm = {
+      ...makeSpooledEnd('run-0002', { script: 'hourly/alarm' }),
+      usedEnds: { 'hourly/a': SPOOL_AT + 20 },
+    };
+    writeSpool(state, toLines(header, { ...makeEndOfClaim(claim), end }, alarm, finish));
+    expect(await replay()).toMatchObject({ runs: 2, notes: [] });
+    expect(queryLog(root, 'select name, finished_at, ends_used from jobs order by id')).toEqual([
+      { name: 'hourly/a', finished_at: SPOOL_AT + 20, ends_used: null },
+      { name: 'hourly/alarm', finished_at: SPOOL_AT + 20, ends_used: `{"hourly/a":${SPOOL_AT + 20}}` },
+    ]);
+  },
+);
+
 /** A job that waited to be run when the log was lost, and was then run without it. */
 async function makeQueuedInLog() {
   const log = await makeLog();
