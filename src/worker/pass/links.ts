@@ -1,4 +1,5 @@
 import type { LinkedScript, Script } from '../../discovery/script.ts';
+import { hostOf } from '../../queue/add/scripts.ts';
 import { judgeLinks, type LinkedRow, mayWait, namesOf, readGates } from '../../queue/links.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
@@ -170,7 +171,8 @@ function rowOf({ run, end, startedAt, isRetryable }: EndedRun, { decision }: Set
   const { name, script } = run;
   const state = decision?.state ?? stateBy(end.outcome, isRetryable && policyOf(script?.options).maxAttempts > 1);
   if (state === null || state === 'retrying') return null;
-  return { name, host: null, state, started_at: startedAt, finished_at: end.finishedAt };
+  const host = script && hostOf(script);
+  return { name, host, state, started_at: startedAt, finished_at: end.finishedAt };
 }
 
 function stateBy(outcome: EndedRun['end']['outcome'], mayBeTried: boolean): LinkedRow['state'] | null {

@@ -1,5 +1,8 @@
+import { mkdirSync, renameSync, rmdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeLinkedSite } from '../../support/linked-site.ts';
+import { testOfSqlite } from '../../support/log.ts';
 import { writeFiles } from '../../support/root.ts';
 
 /* Scripts that wait for others, where several run at a time, or the log is lost. */
@@ -22,4 +25,19 @@ test('of a script whose wait is over, and that was never tried, why says that it
   expect(told).toMatch(/job queued since .*; what it waited for has come/);
   expect(told).toContain('It will run with the next call of any tier: what it waited for has come.');
   expect(site.ran('hourly')).toEqual(['y', 'x']);
+});
+
+testOfSqlite('an end of this machine that was used without the log is used once', () => {
+  const site = makeLinkedSite({ 'hourly/a': ['@every-host'], 'hourly/b': ['@after a'] });
+  expect(site.ran('hourly')).toEqual(['a', 'b']);
+  const state = join(site.root, '.runner');
+  renameSync(join(state, 'activity.db'), join(state, 'away'));
+  mkdirSync(join(state, 'activity.db'));
+  expect(site.ran('hourly')).toEqual(['a', 'b']);
+  rmdirSync(join(state, 'activity.db'));
+  renameSync(join(state, 'away'), join(state, 'activity.db'));
+  site.call('pause', 'hourly/a');
+  expect(site.ran('hourly')).toEqual([]);
+  site.call('resume', 'hourly/a');
+  expect(site.ran('hourly')).toEqual(['a', 'b']);
 });
