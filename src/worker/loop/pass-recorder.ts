@@ -74,6 +74,11 @@ export class PassRecorder {
     }
   }
 
+  /** Null: the log is lost, so that all further runs are recorded without it. */
+  async askLog<T>(ask: () => Promise<T>): Promise<T | null> {
+    return this.isSpooled ? null : await this.#attempt<T | null>(ask, async () => null);
+  }
+
   /**
    * Settles the runs that have ended.
    *

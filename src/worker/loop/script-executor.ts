@@ -272,7 +272,7 @@ class ScriptExecutor implements Executor<JobTurn> {
     const { recorder, waiting } = this.#pass;
     const { settled } = await recorder.turn([ended], null);
     const [own] = settled as [Settled];
-    waiting.unshift(...(await links.free(ended, own, !recorder.isSpooled)));
+    waiting.unshift(...(await links.free(ended, own, recorder)));
     return own;
   }
 

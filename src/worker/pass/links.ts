@@ -5,6 +5,7 @@ import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
+import type { PassRecorder } from '../loop/pass-recorder.ts';
 import type { EndedRun, PassJob } from '../loop/recorder.ts';
 
 interface Linking {
@@ -122,30 +123,27 @@ export class WaitingJobs {
   /**
    * Call it once the end of a job is recorded.
    *
-   * @param isLogged whether the log has it
+   * @param recorder the recorder of the pass
    * @returns the jobs that need not wait any more
    */
-  async free(ended: EndedRun, settled: Settled, isLogged: boolean): Promise<readonly PassJob[]> {
+  async free(ended: EndedRun, settled: Settled, recorder: PassRecorder): Promise<readonly PassJob[]> {
     const row = rowOf(ended, settled);
     if (row !== null) this.#ends.set(row.name, row);
     const freed = new Map<PassJob, PassJob>();
     for (const job of this.#left) {
       if (!namesOf(job.script.links).includes(ended.run.name)) continue;
-      const free = await this.#tryFree(job, isLogged);
+      const free = await this.#tryFree(job, recorder);
       if (free !== null) freed.set(job, free);
     }
     this.#left = this.#left.filter((job) => !freed.has(job));
     return [...freed.values()];
   }
 
-  async #tryFree({ waits: _, ...job }: PassJob, isLogged: boolean): Promise<PassJob | null> {
-    if (this.#store === null || !isLogged) return this.#freeByOwn(job);
-    try {
-      return (await meetInLog(this.#store, job)) ? job : null;
-    } catch {
-      // The next record of the pass finds that the log is lost.
-      return this.#freeByOwn(job);
-    }
+  async #tryFree({ waits: _, ...job }: PassJob, recorder: PassRecorder): Promise<PassJob | null> {
+    const store = this.#store;
+    const isMet = store === null ? null : await recorder.askLog(() => meetInLog(store, job));
+    if (isMet === null) return this.#freeByOwn(job);
+    return isMet ? job : null;
   }
 
   #freeByOwn(job: PassJob): PassJob | null {

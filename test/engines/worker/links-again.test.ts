@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeLinkedSite } from '../../support/linked-site.ts';
-import { testOfSqlite } from '../../support/log.ts';
+import { changeLog, testOfSqlite } from '../../support/log.ts';
 import { writeFiles } from '../../support/root.ts';
 
 /* Scripts that wait for others, where several run at a time, or the log is lost. */
@@ -36,6 +36,19 @@ testOfSqlite('an end of this machine that was used without the log is used once'
   expect(site.ran('hourly')).toEqual(['a', 'b']);
   rmdirSync(join(state, 'activity.db'));
   renameSync(join(state, 'away'), join(state, 'activity.db'));
+  site.call('pause', 'hourly/a');
+  expect(site.ran('hourly')).toEqual([]);
+  site.call('resume', 'hourly/a');
+  expect(site.ran('hourly')).toEqual(['a', 'b']);
+});
+
+testOfSqlite('an end that the log has, but of which it cannot note the use, is used once', () => {
+  const site = makeLinkedSite({ 'hourly/a': [], 'hourly/b': ['@after a'] });
+  expect(site.ran('hourly')).toEqual(['a', 'b']);
+  const refuse = `before update on jobs when new.links_met = 1 begin select raise(abort, 'no'); end`;
+  changeLog(site.root, `create trigger refuse ${refuse}`);
+  expect(site.ran('hourly')).toEqual(['a', 'b']);
+  changeLog(site.root, 'drop trigger refuse');
   site.call('pause', 'hourly/a');
   expect(site.ran('hourly')).toEqual([]);
   site.call('resume', 'hourly/a');
