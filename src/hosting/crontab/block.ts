@@ -99,7 +99,8 @@ function endLine(root: string): string {
   return `# END folder-runner ${root}`;
 }
 
-function toLatin1(text: string): string {
+/** The text's bytes, as the lines of a crontab are read and written here: a character for each byte. */
+export function toLatin1(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 

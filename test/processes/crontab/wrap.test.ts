@@ -180,6 +180,28 @@ test('the shell gets the same command, whatever quotes, percent signs and backsl
   }
 });
 
+test.each(['sit\u00e9', 'web\u010d \u{1f600}'])(
+  'a site and a home in a folder %s have their lines wrapped, run and undone',
+  (name) => {
+    const root = join(makeTemporaryRoot(), name);
+    mkdirSync(join(root, 'jobs'), { recursive: true });
+    const crontab = makeFakeCrontab();
+    const text = "# caf\u00e9\n* * * * * echo 'caf\u00e9' >> ran\n";
+    crontab.write(Buffer.from(text));
+    const site = { cwd: root, env: { ...crontab.env, HOME: root } };
+    expect(runCommand(['cron', '--import', '--wrap'], site)).toMatchObject({ status: 0, stderr: '' });
+    const [entry] = readAsCron(textOf(crontab), false);
+    expect(runWrapped(entry as CronEntry, root)).toEqual({ status: 0, output: '' });
+    expect(readFileSync(join(root, 'ran'), 'utf8')).toBe('caf\u00e9\n');
+    expect(queryLog(root, 'select script, outcome from runs')).toEqual([{ script: 'exec/echo', outcome: 'succeeded' }]);
+    const wrapped = textOf(crontab);
+  expect(runCommand(['cron', '--import', '--wrap'], site).status).toBe(0);
+  expect(textOf(crontab)).toBe(wrapped);
+    expect(runCommand(['cron', '--undo'], site).stdout).toContain('1 line of your crontab is as before');
+    expect(textOf(crontab)).toBe(text);
+  },
+);
+
 describe('a wrapped crontab', () => {
   const text = 'MAILTO=me@example.org\n# a comment\n30 2 * * * sh bin/backup.sh\n*/5 * * * * echo "50\\%"\n';
   const setUp = () => {

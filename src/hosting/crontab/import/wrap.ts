@@ -5,7 +5,7 @@ import { isExecLabel } from '../../../system/base/exec-name.ts';
 import { replaceFile } from '../../../system/base/plain-file.ts';
 import { readIfThere } from '../../../system/base/values.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
-import { blockText, endWithNewline, putBlock } from '../block.ts';
+import { blockText, endWithNewline, putBlock, toLatin1 } from '../block.ts';
 import { crontabWord, LIKE_SH, readOwnLine, wordPattern } from '../own-line.ts';
 import { markChanged, readCrontab, writeCrontab } from '../program.ts';
 import { forgetUncalled, type OwnPackage, placeScript, writeCronScript } from '../script.ts';
@@ -96,12 +96,13 @@ function wrapLine(job: CrontabJob, before: string, label: string, place: WrapPla
   const start = before.slice(0, job.text.length - job.command.length);
   const end = before.slice(job.text.length);
   const shell = job.variables.get('SHELL') ?? '/bin/sh';
-  const call = ['/bin/sh', crontabWord(place.script), 'exec', crontabWord(place.root), '--overlap', label, '--'];
+  const [script, root] = [place.script, place.root].map((path) => toLatin1(crontabWord(path)));
+  const call = ['/bin/sh', script, 'exec', root, '--overlap', label, '--'];
   const command = [...call, crontabWord(shell), '-c', `'${text.replaceAll("'", String.raw`'\''`)}'`].join(' ');
   if (command.length + input.length > LONGEST_COMMAND)
     return { reason: 'Wrapped, it would be longer than cron allows.' };
   const after = `${start}${command}${input}${end}`;
-  const isSame = unwrapLine(after, place.root)?.line === before && readOwnLine(after)?.root === place.root;
+  const isSame = unwrapLine(after, place.root)?.line === before && readOwnLine(after)?.root === toLatin1(place.root);
   return isSame ? after : { reason: 'It has a form that could not be taken back byte for byte.' };
 }
 
@@ -111,10 +112,10 @@ const WRAPPED = new RegExp(
   's',
 );
 
-/** The line as it was before it was wrapped, and its name without `exec/`; null: it is none of this root. */
+/** The line, in Latin-1, as it was before it was wrapped, and its name without `exec/`; null: it is none of this root. */
 export function unwrapLine(line: string, root: string): { readonly line: string; readonly label: string } | null {
   const [, start, word, label = '', quoted = '', rest = ''] = WRAPPED.exec(line) ?? [];
-  if (start === undefined || word !== crontabWord(root) || !isExecLabel(label)) return null;
+  if (start === undefined || word !== toLatin1(crontabWord(root)) || !isExecLabel(label)) return null;
   return { line: start + quoted.slice(1, -1).replaceAll(String.raw`'\''`, "'") + rest, label };
 }
 
