@@ -195,8 +195,8 @@ test.each(['sit\u00e9', 'web\u010d \u{1f600}'])(
     expect(readFileSync(join(root, 'ran'), 'utf8')).toBe('caf\u00e9\n');
     expect(queryLog(root, 'select script, outcome from runs')).toEqual([{ script: 'exec/echo', outcome: 'succeeded' }]);
     const wrapped = textOf(crontab);
-  expect(runCommand(['cron', '--import', '--wrap'], site).status).toBe(0);
-  expect(textOf(crontab)).toBe(wrapped);
+    expect(runCommand(['cron', '--import', '--wrap'], site).status).toBe(0);
+    expect(textOf(crontab)).toBe(wrapped);
     expect(runCommand(['cron', '--undo'], site).stdout).toContain('1 line of your crontab is as before');
     expect(textOf(crontab)).toBe(text);
   },
@@ -256,6 +256,23 @@ describe('a wrapped crontab', () => {
     expect(call('cron', '--import', '--wrap').status).toBe(0);
     expect(call('cron', '--undo').status).toBe(0);
     expect(textOf(crontab)).toBe(`${text}0 5 * * * echo new\n`);
+  });
+
+  test('is kept in its file when something else has replaced it, and is named by --undo', () => {
+    const { root, crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    const file = join(root, '.runner/crontab.original');
+    for (const other of ['', '0 5 * * * echo new\n']) {
+      crontab.write(other);
+      const refused = call('cron', '--undo');
+      expect(refused).toMatchObject({ status: 2, stdout: '' });
+      expect(refused.stderr).toContain(`\`crontab ${file}\` restores it`);
+      expect(readFileSync(file, 'utf8')).toBe(text);
+      expect(textOf(crontab)).toBe(other);
+    }
+    crontab.write(readFileSync(file));
+    expect(call('cron', '--undo')).toMatchObject({ status: 0, stderr: '' });
+    expect(existsSync(file)).toBe(false);
   });
 
   test('moves one line into a folder by one command, and back', () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { UsageError } from '../../../system/base/errors.ts';
 import { isExecLabel } from '../../../system/base/exec-name.ts';
 import { replaceFile } from '../../../system/base/plain-file.ts';
-import { readIfThere } from '../../../system/base/values.ts';
+import { readIfThere, shellWord } from '../../../system/base/values.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
 import { blockText, endWithNewline, putBlock, toLatin1 } from '../block.ts';
 import { crontabWord, LIKE_SH, readOwnLine, wordPattern } from '../own-line.ts';
@@ -165,7 +165,7 @@ export function countWrapped(root: string, env: NodeJS.ProcessEnv): number {
  * Gives the crontab back as it was before it was wrapped, byte for byte; of the runner's own lines those of now stay.
  *
  * @returns how many lines were unwrapped; null: none is
- * @throws {UsageError} if anything else has changed since: it says what
+ * @throws {UsageError} if anything else has changed since, or the wrapped lines are lost: it says what, or where they are
  */
 export function undoWrap(root: string, env: NodeJS.ProcessEnv): number | null {
   const count = countWrapped(root, env);
@@ -173,8 +173,11 @@ export function undoWrap(root: string, env: NodeJS.ProcessEnv): number | null {
   const [original, wrapped] = [files.original, files.wrapped].map((file) =>
     Buffer.from(readIfThere(file, 'latin1'), 'latin1'),
   ) as [Buffer, Buffer];
+  const now = readCrontab(env);
+  if (count === 0 && existsSync(files.original) && !putBlock(now, root, blockText(original, root)).equals(original)) {
+    throw describeLoss(files);
+  }
   if (count > 0) {
-    const now = readCrontab(env);
     const block = blockText(now, root);
     if (!putBlock(now, root, blockText(wrapped, root)).equals(wrapped)) throw describeDifference(now, wrapped, files);
     writeCrontab(block === blockText(wrapped, root) ? original : putBlock(original, root, block), env);
@@ -183,6 +186,14 @@ export function undoWrap(root: string, env: NodeJS.ProcessEnv): number | null {
   for (const file of Object.values(files)) rmSync(file, { force: true });
   forgetUncalled(root, env);
   return count === 0 ? null : count;
+}
+
+/** Something else has replaced the crontab, perhaps against its user's will: this is the only copy. */
+function describeLoss({ original }: ReturnType<typeof filesOf>): UsageError {
+  return new UsageError(
+    'Your crontab has no wrapped line any more, so nothing was changed. The crontab from before the wrap is kept: ' +
+      `\`crontab ${shellWord(original)}\` restores it; to keep the present crontab, delete that file.`,
+  );
 }
 
 const MOST_SHOWN = 5;
