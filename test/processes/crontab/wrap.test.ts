@@ -275,6 +275,19 @@ describe('a wrapped crontab', () => {
     expect(existsSync(file)).toBe(false);
   });
 
+  test('has a line that is commented out as it is, wrapped or not', () => {
+    const { crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    const [, , line = ''] = textOf(crontab).split('\n');
+    const commented = `#${line}\n${text}`;
+    crontab.write(commented);
+    expect(call('cron', '--import', '--wrap').status).toBe(0);
+    expect(textOf(crontab)).toContain(`#${line}\n`);
+    expect(textOf(crontab)).toContain(line.replace('30 2', '\n30 2'));
+    expect(call('cron', '--undo').stdout).toContain('2 lines of your crontab are as before');
+    expect(textOf(crontab)).toBe(commented);
+  });
+
   test('moves one line into a folder by one command, and back', () => {
     const { root, crontab, call } = setUp();
     call('cron', '--import', '--wrap');

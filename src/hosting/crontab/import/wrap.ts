@@ -107,7 +107,7 @@ function wrapLine(job: CrontabJob, before: string, label: string, place: WrapPla
 }
 
 const WRAPPED = new RegExp(
-  String.raw`^([ \t]*-?(?:@\S+|(?:[^\s@]\S*[ \t]+){4}\S+)[ \t]+)/bin/sh ${wordPattern} exec (${wordPattern}) ` +
+  String.raw`^([ \t]*-?(?:@\S+|(?:[^\s@#]\S*[ \t]+){4}\S+)[ \t]+)/bin/sh ${wordPattern} exec (${wordPattern}) ` +
     String.raw`--overlap (\S+) -- ${wordPattern} -c ('(?:[^']|'\\'')*')(?=[%\r]|$)(.*)$`,
   's',
 );
