@@ -180,6 +180,16 @@ test('the shell gets the same command, whatever quotes, percent signs and backsl
   }
 });
 
+test.each([
+  ['/usr/local/bin/push hunter2', 'exec/push'],
+  ['sh bin/push.sh hunter2', 'exec/push'],
+  ['php artisan schedule:run', 'exec/artisan-schedule-run'],
+  ['php /home/me/shop/bin/console cache:clear', 'exec/shop-console-cache-clear'],
+])('%s is named %s: the first word of an unknown program may be a password', (command, name) => {
+  const { lines } = planWrap(Buffer.from(`* * * * * ${command}\n`), place);
+  expect(lines.map((each) => each.name)).toEqual([name]);
+});
+
 test.each(['sit\u00e9', 'web\u010d \u{1f600}'])(
   'a site and a home in a folder %s have their lines wrapped, run and undone',
   (name) => {

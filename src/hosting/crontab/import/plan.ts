@@ -290,13 +290,13 @@ const FETCHERS = /^(?:wget|curl|lynx|links|fetch|GET)$/;
 
 function wordsOf(program: Program, folder: string): string[] {
   const script = scriptFileOf(program);
-  if (script !== null) return [...fileWords(script.file, folder), ...subcommand(script.rest)];
+  if (script !== null) return [...fileWords(script.file, folder), ...subcommand(script.file, script.rest)];
   const name = basename(program.name);
   const address = FETCHERS.test(name) ? program.args.map(parseAddress).find((url) => url !== null) : undefined;
   if (address) return [address.hostname, ...pageOf(address)];
   const module = /^python/.test(name) ? program.args[program.args.indexOf('-m') + 1] : undefined;
   if (module !== undefined && program.args.includes('-m')) return [module];
-  return [...fileWords(program.name, folder), ...(WITHOUT_SUBCOMMANDS.test(name) ? [] : subcommand(program.args))];
+  return [...fileWords(program.name, folder), ...subcommand(program.name, program.args)];
 }
 
 function parseAddress(text: string): URL | null {
@@ -314,9 +314,9 @@ const COMMON = /^(?:cron|cronjob|index|run|main|start|update|job|jobs|task|scrip
 
 const NO_NAMES = ['', '.', '/', '~', 'bin', 'cli', 'admin', 'scripts', 'script', 'maintenance', 'public_html', 'html'];
 
-/** Programs whose first word is a value, not an action. */
-const WITHOUT_SUBCOMMANDS =
-  /^(?:tar|echo|printf|find|cp|mv|rm|ln|cat|touch|mail|mailx|kill|pkill|killall|chown|chmod)$/;
+/** Programs whose first word is an action; that of any other may be a password. */
+const WITH_SUBCOMMANDS =
+  /^(?:artisan|borg(?:matic)?|bundle|cake|certbot|composer|console|craft|docker|drush|git|joomla|magento|manage|npm|occ|phpbbcli|podman|rails|rake|rclone|restic|snap|spark|symfony|systemctl|typo3|wp(?:-cli)?|yarn|yii)$/;
 
 /** `/var/www/nextcloud/cron.php` → nextcloud, cron */
 function fileWords(path: string, folder: string): string[] {
@@ -332,8 +332,9 @@ function fileWords(path: string, folder: string): string[] {
 /** Options that have no value behind them, in most programs. */
 const FLAG = /^(?:-[qvny]|--(?:quiet|yes|no-interaction|no-ansi|force|verbose)|--[\w-]+=.*)$/;
 
-/** The first word, if it says what to do; never what may be the value of an option, as it might be a password. */
-function subcommand(args: readonly string[]): string[] {
+/** The first word, if it is an action; never what may be the value of an option, as it might be a password. */
+function subcommand(program: string, args: readonly string[]): string[] {
+  if (!WITH_SUBCOMMANDS.test(basename(program).replace(/\.\w+$/, ''))) return [];
   const first = args.find((arg) => !FLAG.test(arg)) ?? '';
   return /^[a-z][a-z0-9_-]{0,30}(?::[a-z0-9:_-]{1,40})?$/.test(first) ? [first] : [];
 }
