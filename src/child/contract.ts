@@ -203,6 +203,9 @@ export const STRAY_FILE = '.stray.json';
 /** Deleted from `process.env` before any code of a handler runs. `RUNNER_HOST` is the name of the machine. */
 export const HANDLER_VARIABLE = 'RUNNER_HANDLER';
 
+/** The root whose log has the run of a command of `exec`: its `RUNNER_ROOT` stays the caller's. */
+export const EXEC_VARIABLE = 'RUNNER_EXEC';
+
 /**
  * Offsets in a child's ledger, in bytes. `keys`: the runs that have begun and may be missing in the log, as text.
  * `begun`: the number of the last job that the child has begun. `revoked`: the number up to which it must begin no job.

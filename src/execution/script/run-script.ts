@@ -24,6 +24,7 @@ import {
   commandOf,
   type Exit,
   type RunRequest,
+  rootVariableOf,
   type StartedProcess,
   startProcess,
   withScan,
@@ -160,7 +161,7 @@ async function observeProcess({ pid, exited }: StartedProcess, request: RunReque
     ...watched,
     pid,
     exit,
-    left: await findLeft(pid, [`RUNNER_ROOT=${request.root}`, `RUNNER_RUN=${request.key}`]),
+    left: await findLeft(pid, [`${rootVariableOf(request)}=${request.root}`, `RUNNER_RUN=${request.key}`]),
     startFailure: describeFailure(request, watched.termination, exit, fd),
     firstFailure: null,
   };

@@ -6,6 +6,7 @@ import { constants, getPriority, setPriority } from 'node:os';
 import { basename } from 'node:path';
 import type { Duplex } from 'node:stream';
 import {
+  EXEC_VARIABLE,
   type HandlerJob,
   type Hold,
   PROBE_VARIABLE,
@@ -233,10 +234,15 @@ export function buildEnvironment(request: EnvironmentRequest, files: RunFiles): 
     ...(own === request.environment ? {} : chosenVariables(request)),
     RUNNER_TMPDIR: files.temporary,
     RUNNER_COUNTS: countsFileOf(files),
-    RUNNER_ROOT: request.root,
+    [rootVariableOf(request)]: request.root,
     RUNNER_HOST: machineName(),
     ...runVariables({ ...request, script: request.script.name }),
   };
+}
+
+/** The variable of a run's process that has the root of its log. */
+export function rootVariableOf(request: Pick<RunRequest, 'script'>): string {
+  return asCallerOf(request) === null ? 'RUNNER_ROOT' : EXEC_VARIABLE;
 }
 
 /** The variables of the site's files, passed on from the runner's environment, and of the settings: the last wins. */

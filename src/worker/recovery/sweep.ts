@@ -1,6 +1,6 @@
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { HANDLER_VARIABLE } from '../../child/contract.ts';
+import { EXEC_VARIABLE, HANDLER_VARIABLE } from '../../child/contract.ts';
 import { removeRunFiles, runFilesOf } from '../../execution/run-files.ts';
 import { isLeftByRunner, readLedgers, removeWarmFiles } from '../../execution/warm/files.ts';
 import { removeDeadWaiters } from '../../queue/claim/waiters.ts';
@@ -84,7 +84,7 @@ export function sweepWarmFiles(root: string, state: StateFolder): void {
  * whose runner died before it recorded the pid.
  */
 export function findRunProcess(root: string, key: string): number | null {
-  return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_RUN=${key}`], () => true);
+  return findByVariable(root, `RUNNER_RUN=${key}`, () => true);
 }
 
 /**
@@ -92,15 +92,14 @@ export function findRunProcess(root: string, key: string): number | null {
  * its child processes lack the last one of these variables.
  */
 export function findHostProcess(root: string, key: string): number | null {
-  const wanted = [`RUNNER_ROOT=${root}`, `RUNNER_RUN=${key}`];
-  return findByVariables(wanted, (_, variables) =>
+  return findByVariable(root, `RUNNER_RUN=${key}`, (_, variables) =>
     variables.some((variable) => variable.startsWith(`${HANDLER_VARIABLE}=`)),
   );
 }
 
 /** A process of a child for many runs, by the name of its files. */
 function findChildProcess(root: string, name: string): number | null {
-  return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_CHILD=${name}`], () => true);
+  return findByVariable(root, `RUNNER_CHILD=${name}`, () => true);
 }
 
 /** The child for many runs that has begun this one last. */
@@ -118,7 +117,7 @@ export function isProcessOfRun(root: string, state: StateFolder, key: string, pi
   const isIn = (name: string, value: string): boolean => variables.includes(`${name}=${value}`);
   const child = readLedgers(state).get(key)?.child;
   const isStarted = isIn('RUNNER_RUN', key) || (child !== undefined && isIn('RUNNER_CHILD', child));
-  return (isStarted && isIn('RUNNER_ROOT', root)) || writesTo(pid, runFilesOf(state, key).output);
+  return (isStarted && isOfRoot(variables, root)) || writesTo(pid, runFilesOf(state, key).output);
 }
 
 /** A process that was started without its variables, as by `exec env -i`, still has its output. */
@@ -134,19 +133,26 @@ function writesTo(pid: number, path: string): boolean {
 /** The process of any run of a script; for the case that no log lists the runs. */
 export function findScriptProcess(root: string, script: string): number | null {
   // A process that a script left in the background on purpose has its variables too, but leads no group.
-  return findByVariables([`RUNNER_ROOT=${root}`, `RUNNER_SCRIPT=${script}`], leadsGroup);
+  return findByVariable(root, `RUNNER_SCRIPT=${script}`, leadsGroup);
 }
 
-function findByVariables(
-  wanted: readonly string[],
+/** @param wanted a `NAME=value` that one run, child or script of this root has */
+function findByVariable(
+  root: string,
+  wanted: string,
   isWanted: (pid: number, variables: readonly string[]) => boolean,
 ): number | null {
   // A script comes before the processes that it started.
   const pid = listPids().find((each) => {
     const variables = readVariables(each);
-    return wanted.every((variable) => variables.includes(variable)) && isWanted(each, variables);
+    return variables.includes(wanted) && isOfRoot(variables, root) && isWanted(each, variables);
   });
   return pid ?? null;
+}
+
+function isOfRoot(variables: readonly string[], root: string): boolean {
+  const isExec = variables.some((variable) => variable.startsWith(`${EXEC_VARIABLE}=`));
+  return variables.includes(`${isExec ? EXEC_VARIABLE : 'RUNNER_ROOT'}=${root}`);
 }
 
 function leadsGroup(pid: number): boolean {

@@ -111,6 +111,23 @@ describe('under cron', () => {
     expect(run?.output).toBe(`${cwd}\n0027\ndata\nhello Asia/Tokyo /usr/bin:/bin exec/x 1 none\n`);
   });
 
+  test('RUNNER_ROOT is that of its caller, or none, so a runner command in it acts where it stands', async () => {
+    const root = await makeSite();
+    const other = makeTemporaryRoot({ 'jobs/queue/mail.sh': 'true\n' });
+    const call = `cd '${other}' && '${process.execPath}' '${commandPath}' add mail`;
+    expect(exec(root, ['x', ...sh(call)]).status).toBe(0);
+    expect(readJobs(other).map(({ name }) => name)).toEqual(['mail']);
+    expect(exec(root, ['y', ...sh('echo $RUNNER_ROOT')], { env: { RUNNER_ROOT: other } }).status).toBe(0);
+    expect(readRuns(root).at(-1)?.output).toBe(`${other}\n`);
+  });
+
+  test('a process that it leaves behind is told of', async () => {
+    const root = await makeSite();
+    exec(root, ['x', ...sh('setsid sleep 60 >/dev/null 2>&1 & echo $! >pid')]);
+    onTestFinished(() => void process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL'));
+    expect((await inRoot(root, 'show', 'exec/x')).stdout).toContain('sleep');
+  });
+
   test('what is redirected is written by the command itself, and only the rest is recorded', async () => {
     const root = await makeSite();
     const dump = join(root, 'dump.sql');
