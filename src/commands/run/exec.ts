@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { existsSync, fstatSync, readFileSync, type Stats, statSync } from 'node:fs';
+import { existsSync, constants as fileFlags, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,7 +11,7 @@ import { scriptSettings } from '../../settings/script-settings.ts';
 import type { ScriptOptions } from '../../settings/settings.ts';
 import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isFailure } from '../../store/words.ts';
-import { UsageError } from '../../system/base/errors.ts';
+import { errorCode, UsageError } from '../../system/base/errors.ts';
 import { EXEC, isExecLabel, isExecName, LONGEST_LABEL_BYTES, nthName } from '../../system/base/exec-name.ts';
 import { formatDuration } from '../../system/base/format.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
@@ -87,7 +87,7 @@ async function runRecorded(
   const options = await optionsOfExec(runner.settings, name, optionsOfCall({ ...given }));
   const isByHand = context.stdout.isTTY || isCalledByHand(context.env);
   const streams = chooseStreams(isByHand);
-  const input = (options.retries ?? 0) > 0 ? readInput() : null;
+  const input = (options.retries ?? 0) > 0 ? await readInput() : null;
   const { cwd, caller } = context;
   const asCaller: CallersPlace = { cwd, umask: caller.umask, input, writesTo: streams.writesTo };
   const scriptAt = (nth: number) =>
@@ -142,9 +142,45 @@ function isNothing(stream: Stats): boolean {
   return stream.isCharacterDevice() && stream.rdev === statSync('/dev/null').rdev;
 }
 
-/** All that a command reads, for each of its tries; null: a terminal, or nothing. */
-function readInput(): Buffer | null {
-  return fstatSync(0).isCharacterDevice() ? null : readFileSync(0);
+/** How long a pipe may be silent before it counts as one that nobody writes to or ends. */
+const SILENT_MS = 1_000;
+
+/** All that a command reads, for each of its tries; null: they have the caller's own, a terminal or a silent pipe. */
+async function readInput(): Promise<Buffer | null> {
+  const stats = fstatSync(0);
+  if (stats.isCharacterDevice()) return null;
+  const deadline = performance.now() + SILENT_MS;
+  const fd = stats.isFIFO() ? openOnceMore(0) : 0;
+  const pieces: Buffer[] = [];
+  while (pieces.at(-1)?.length !== 0) {
+    const piece = readPiece(fd);
+    if (piece !== null) pieces.push(piece);
+    else if (pieces.length === 0 && performance.now() > deadline) return null;
+    else await sleep(POLL_MS);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** Its reads do not wait, while those of others who have the pipe still do. */
+function openOnceMore(fd: number): number {
+  try {
+    return openSync(`/proc/self/fd/${fd}`, fileFlags.O_RDONLY | fileFlags.O_NONBLOCK);
+  } catch {
+    return fd;
+  }
+}
+
+const PIECE_BYTES = 65_536;
+
+/** Empty at the end; null: there is nothing yet. */
+function readPiece(fd: number): Buffer | null {
+  const piece = Buffer.allocUnsafe(PIECE_BYTES);
+  try {
+    return piece.subarray(0, readSync(fd, piece));
+  } catch (error) {
+    if (errorCode(error) === 'EAGAIN') return null;
+    throw error;
+  }
 }
 
 const POLL_MS = 40;

@@ -1,5 +1,15 @@
 import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, openSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { commandPath, cronEnv, type Ended, inRoot, jsonOf, type Place, startCommand } from '../../support/command.ts';
@@ -206,6 +216,28 @@ describe('retries', () => {
     ]);
     expect(readWorkers(root)).toHaveLength(1);
     expect((await inRoot(root, 'incidents', '--json', '--all')).stdout).not.toContain('exec/flaky');
+  });
+
+  test.each([
+    ['that nobody writes to or ends', 'exec "$0" "$@" 0<>pipe', ''],
+    ['whose reads do not wait', 'exec 4>pipe; (sleep 0.5; echo first) >&4 & exec 4>&-; exec "$0" "$@" <&3', 'first\n'],
+  ])('need no end of a pipe %s', async (_, call, input) => {
+    const root = await makeSite();
+    spawnSync('mkfifo', [join(root, 'pipe')]);
+    const pipe = openSync(join(root, 'pipe'), constants.O_RDONLY | constants.O_NONBLOCK);
+    onTestFinished(() => closeSync(pipe));
+    const nothing = openSync('/dev/null', 'r+');
+    const script = `${input && 'cat; '}[ "$RUNNER_ATTEMPT" = 2 ]`;
+    const words = ['--root', root, 'exec', 'x', '--retries', '1', '--retry-delay', '1s', ...sh(script)];
+    const { status } = spawnSync('/bin/sh', ['-c', call, process.execPath, commandPath, ...words], {
+      ...{ cwd: root, timeout: 60_000, stdio: [nothing, nothing, nothing, pipe] },
+      env: { ...cronEnv(root), RUNNER_CALLED_BY: 'cron', ...engine.environment() },
+    });
+    expect(status).toBe(0);
+    expect(readRuns(root).map(({ attempt, outcome, output }) => [attempt, outcome, output])).toEqual([
+      [1, 'failed', input],
+      [2, 'succeeded', input],
+    ]);
   });
 
   test('are those of the settings, where defaults for files do not count', async () => {
