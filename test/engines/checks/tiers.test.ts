@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { identifyProcess } from '../../../src/system/process/identity.ts';
 import { DAY, HOUR, type Look, look, MINUTE, NOW, wrongOf } from '../../support/alerts.ts';
+import { testOfSqlite } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { type WrittenLog, writeLog } from '../../support/written-log.ts';
 
@@ -181,32 +182,36 @@ test('a script that waits for others is told of once it has waited for longer th
   ]);
 });
 
-test('a script that waits for the next end of another one is overdue only if that one is kept from it', async () => {
-  const log = await open({
-    'jobs/hourly/of-command.sh': '# @after exec/backup\ntrue\n',
-    'jobs/hourly/of-daily.sh': '# @after 15min/daily\ntrue\n',
-    'jobs/hourly/of-new.sh': '# @after 15min/new\ntrue\n',
-    'jobs/hourly/behind.sh': '# @after of-daily\ntrue\n',
-    'jobs/15min/daily.sh': '# @schedule daily at 03:00\ntrue\n',
-    'jobs/15min/new.sh': '# @schedule monthly on the 1st at 03:00\ntrue\n',
-  });
-  await call(log, '15min', 15 * MINUTE, NOW - HOUR, NOW);
-  await call(log, 'hourly', HOUR, NOW - HOUR, NOW);
-  for (const name of ['exec/backup', '15min/daily']) await log.addRun(name, NOW - 7 * HOUR);
-  log.change(`update jobs set state = 'finished', finished_at = ${NOW - 7 * HOUR}`);
-  for (const name of ['of-command', 'of-daily', 'of-new', 'behind']) {
-    await log.store.scriptJobs.enqueue([
-      { name: `hourly/${name}`, tier: 'hourly', scheduledFor: null, isLinked: true, at: NOW - 6 * HOUR },
+// On a server, a command has a row for each machine.
+testOfSqlite(
+  'a script that waits for the next end of another one is overdue only if that one is kept from it',
+  async () => {
+    const log = await open({
+      'jobs/hourly/of-command.sh': '# @after exec/backup\ntrue\n',
+      'jobs/hourly/of-daily.sh': '# @after 15min/daily\ntrue\n',
+      'jobs/hourly/of-new.sh': '# @after 15min/new\ntrue\n',
+      'jobs/hourly/behind.sh': '# @after of-daily\ntrue\n',
+      'jobs/15min/daily.sh': '# @schedule daily at 03:00\ntrue\n',
+      'jobs/15min/new.sh': '# @schedule monthly on the 1st at 03:00\ntrue\n',
+    });
+    await call(log, '15min', 15 * MINUTE, NOW - HOUR, NOW);
+    await call(log, 'hourly', HOUR, NOW - HOUR, NOW);
+    for (const name of ['exec/backup', '15min/daily']) await log.addRun(name, NOW - 7 * HOUR);
+    log.change(`update jobs set state = 'finished', finished_at = ${NOW - 7 * HOUR}`);
+    for (const name of ['of-command', 'of-daily', 'of-new', 'behind']) {
+      await log.store.scriptJobs.enqueue([
+        { name: `hourly/${name}`, tier: 'hourly', scheduledFor: null, isLinked: true, at: NOW - 6 * HOUR },
+      ]);
+    }
+    for (const [name, used] of Object.entries({ 'of-command': 'exec/backup', 'of-daily': '15min/daily' })) {
+      const ends = JSON.stringify({ [used]: NOW - 7 * HOUR });
+      log.change(`update jobs set ends_used = '${ends}' where name = 'hourly/${name}'`);
+    }
+    const leftOut = async () => wrongOf(await look(log, {}, 'script-overdue'));
+    expect(await leftOut()).toEqual([]);
+    await log.store.pauses.set({ name: '15min/daily', kind: 'pause', until: null, createdAt: NOW, by: null });
+    expect(await leftOut()).toMatchObject([
+      { subject: 'hourly/of-daily', message: expect.stringContaining('it waits for 15min/daily, which is paused') },
     ]);
-  }
-  for (const [name, used] of Object.entries({ 'of-command': 'exec/backup', 'of-daily': '15min/daily' })) {
-    const ends = JSON.stringify({ [used]: NOW - 7 * HOUR });
-    log.change(`update jobs set ends_used = '${ends}' where name = 'hourly/${name}'`);
-  }
-  const leftOut = async () => wrongOf(await look(log, {}, 'script-overdue'));
-  expect(await leftOut()).toEqual([]);
-  await log.store.pauses.set({ name: '15min/daily', kind: 'pause', until: null, createdAt: NOW, by: null });
-  expect(await leftOut()).toMatchObject([
-    { subject: 'hourly/of-daily', message: expect.stringContaining('it waits for 15min/daily, which is paused') },
-  ]);
-});
+  },
+);
