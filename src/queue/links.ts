@@ -159,6 +159,20 @@ export async function readStand(store: Store, script: Script): Promise<Stand | n
   return { gate, queuedAt: isWaiting ? job.run_at : null };
 }
 
+/** A site's log, and the pauses in force. */
+interface Readable {
+  readonly store: Store | null;
+  readonly pauses: () => Promise<readonly Pause[]>;
+}
+
+/** A stand in words: what the script waits for, empty if for nothing. Null: it has no links, is refused, or has no log. */
+export async function readWordedStand({ store, pauses }: Readable, script: Script) {
+  const stand = store && (await readStand(store, script));
+  if (stand === null) return null;
+  const { waits } = stand.gate;
+  return { text: waits.length === 0 ? '' : describeWaits(waits, await pauses()), sinceMs: stand.queuedAt };
+}
+
 /**
  * The order in which a pass would run these scripts if none failed, without those that would wait.
  *

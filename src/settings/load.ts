@@ -33,12 +33,12 @@ export async function loadSettings(root: string, environment: NodeJS.ProcessEnv 
  */
 export async function loadWithFiles(root: string, environment: NodeJS.ProcessEnv): Promise<Settings> {
   const found = await loadAllowed(root, environment);
-  const settings = { ...found, given: await readGiven(root, found) };
+  const settings = { ...found, given: await readGivenVariables(root, found) };
   return await withAlerts(settings, ownEnvironment({ settings, environment }));
 }
 
 /** @throws {UsageError} if a file of variables is missing, wrong, or open to others */
-export async function readGiven(root: string, settings: Settings): Promise<GivenVariables> {
+export async function readGivenVariables(root: string, settings: Settings): Promise<GivenVariables> {
   const path = join(root, ENV_FILE);
   const isUsual =
     settings.envFile === null && Object.values(settings.tiers).every((tier) => tier.envFile === undefined);

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { discover } from '../../discovery/discover.ts';
 import type { Discovery } from '../../discovery/script.ts';
 import { critical, type Finding, type Found, found, note } from '../../monitor/finding.ts';
-import { loadSettings, readGiven } from '../../settings/load.ts';
+import { loadSettings, readGivenVariables } from '../../settings/load.ts';
 import { defaultSettings, type GivenVariables, type Settings } from '../../settings/settings.ts';
 import { isOnServer } from '../../store/shared/which-log.ts';
 import type { Fault } from '../../system/base/errors.ts';
@@ -73,7 +73,7 @@ function openPlace(request: PlaceRequest): DoctorPlace {
     state,
     commandPath: join(distFolder, 'bin.cjs'),
     settings,
-    given: once(async () => readGiven(root, await settings())),
+    given: once(async () => readGivenVariables(root, await settings())),
     discovery: once(async () => discover(root, await settings().catch(() => defaultSettings))),
     crontab: once(() => readCrontabCalls(root, env)),
     logFile,

@@ -10,7 +10,7 @@ import type { WorkerEvents } from '../../worker/invocation/invocation.ts';
 import { runTier } from '../../worker/pass/run-tier.ts';
 import { asksForPlan, type Call } from '../shared/command.ts';
 import { type CommandContext, openRunner } from '../shared/context.ts';
-import { readPauses, readWaits } from '../shared/open.ts';
+import { readAwaited, readPauses } from '../shared/open.ts';
 import type { Given } from '../table.ts';
 import { runAndShow } from './run-tier.ts';
 
@@ -77,8 +77,8 @@ async function notePause(context: CommandContext, root: string, script: string):
 
 /** A script that is run by name does not wait for others. */
 async function noteLinks(context: CommandContext, root: string, script: Script): Promise<void> {
-  const text = await readWaits(context, root, script);
-  if (text === null) return;
+  const text = await readAwaited(context, root, script);
+  if (!text) return;
   const told = withInstants(text, createClock(context.now()).short);
   context.stderr.write(`Note: ${printableLine(script.name)} ${told}; it runs all the same, because you named it.\n`);
 }

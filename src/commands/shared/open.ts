@@ -51,13 +51,11 @@ export async function readPauses(context: CommandContext, root: string): Promise
   return await useStore(context, root, await openLogOrTell(context, root), (site) => site.pauses());
 }
 
-/** What a script waits for, in words; null: nothing. */
-export async function readWaits(context: CommandContext, root: string, script: Script): Promise<string | null> {
+/** What a script waits for, in words; empty or null: nothing. */
+export async function readAwaited(context: CommandContext, root: string, script: Script): Promise<string | null> {
   return await useStore(context, root, await openLogOrTell(context, root), async (site) => {
-    const { describeWaits, readStand } = await import('../../queue/links.ts');
-    const stand = site.store && (await readStand(site.store, script));
-    const waits = stand?.gate.waits ?? [];
-    return waits.length === 0 ? null : describeWaits(waits, await site.pauses());
+    const { readWordedStand } = await import('../../queue/links.ts');
+    return (await readWordedStand(site, script))?.text ?? null;
   });
 }
 

@@ -16,7 +16,7 @@ import { renderStatus } from '../../report/terminal/status.ts';
 import { withFarPasses } from '../../report/text/next-time.ts';
 import { whyRecord } from '../../report/why/explain.ts';
 import { readWhy } from '../../report/why/why.ts';
-import { loadSettings, readGiven } from '../../settings/load.ts';
+import { loadSettings, readGivenVariables } from '../../settings/load.ts';
 import { nothingGiven, type Settings } from '../../settings/settings.ts';
 import { sentenceOf, UsageError } from '../../system/base/errors.ts';
 import { isExecName } from '../../system/base/exec-name.ts';
@@ -85,7 +85,7 @@ async function readJobs({ env }: CommandContext, root: string): Promise<Discover
 
 async function tryGiven(root: string, settings: Settings) {
   try {
-    return { given: await readGiven(root, settings), problems: [] };
+    return { given: await readGivenVariables(root, settings), problems: [] };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     return { given: nothingGiven, problems: error.message.split('\n') };

@@ -28,17 +28,16 @@ interface WaitingStand {
 }
 
 async function readStands(
-  { store, jobs, pauses }: Pick<Site, 'store' | 'jobs' | 'pauses'>,
+  site: Pick<Site, 'store' | 'jobs' | 'pauses'>,
   names: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, WaitingStand>> {
-  const { describeWaits, readStand } = await import('../../queue/links.ts');
+  const { readWordedStand } = await import('../../queue/links.ts');
   const stands = new Map<string, WaitingStand>();
-  const { tiers } = await readDiscovery(jobs);
+  const { tiers } = await readDiscovery(site.jobs);
   for (const script of tiers.flatMap(({ scripts }) => scripts).filter(({ name }) => names.has(name))) {
-    const stand = store && (await readStand(store, script));
-    const queuedAtMs = stand?.queuedAt ?? null;
-    if (stand === null || queuedAtMs === null) continue;
-    stands.set(script.name, { queuedAtMs, reason: describeWaits(stand.gate.waits, await pauses()) });
+    const stand = await readWordedStand(site, script);
+    if (stand === null || stand.sinceMs === null) continue;
+    stands.set(script.name, { queuedAtMs: stand.sinceMs, reason: stand.text });
   }
   return stands;
 }

@@ -95,12 +95,8 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
 }
 
 async function readLinks(site: Site, file: Script): Promise<LinkFacts | null> {
-  const { describeWaits, readStand } = await import('../../queue/links.ts');
-  const stand = site.store && (await readStand(site.store, file));
-  if (stand === null) return null;
-  const { waits } = stand.gate;
-  const text = waits.length === 0 ? '' : describeWaits(waits, await site.pauses());
-  return { text, sinceMs: stand.queuedAt };
+  const { readWordedStand } = await import('../../queue/links.ts');
+  return await readWordedStand(site, file);
 }
 
 async function readNext(site: Site, file: Script | null, tier: TierState): Promise<NextTime | null> {

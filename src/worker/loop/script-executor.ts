@@ -13,7 +13,7 @@ import { isExecName } from '../../system/base/exec-name.ts';
 import type { StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows } from '../invocation/with-store.ts';
 import { leaveRest } from '../pass/collect-jobs.ts';
-import type { WaitingJobs } from '../pass/links.ts';
+import type { LinkedJobs } from '../pass/links.ts';
 import { pruneLog } from '../pass/prune-log.ts';
 import type { WorkerRequest } from '../recovery/tier-lock.ts';
 import { createAdmission } from './limits.ts';
@@ -55,11 +55,11 @@ export async function workOff(pass: WorkingPass, wanted: readonly PassJob[]): Pr
 }
 
 /** Loads the code for links if a job waits for another one; null: none does. */
-async function openLinks({ store }: WorkingPass, jobs: readonly PassJob[]): Promise<WaitingJobs | null> {
+async function openLinks({ store }: WorkingPass, jobs: readonly PassJob[]): Promise<LinkedJobs | null> {
   const waiting = jobs.filter(({ waits }) => waits);
   if (waiting.length === 0) return null;
-  const { WaitingJobs } = await import('../pass/links.ts');
-  return new WaitingJobs(waiting, store ?? null);
+  const { LinkedJobs } = await import('../pass/links.ts');
+  return new LinkedJobs(waiting, store ?? null);
 }
 
 /** Adds the due times: from a script's own schedule, or from the crontab line of its tier. */
@@ -108,7 +108,7 @@ interface SharedPass extends WorkingPass {
   /** Whether its jobs run one after the other. */
   readonly isInTurn: boolean;
   /** The jobs that wait for others of the pass; null: none does. */
-  readonly links: WaitingJobs | null;
+  readonly links: LinkedJobs | null;
 }
 
 /** Longest usual duration of a run before a held process, in milliseconds: that process must not wait long. */
@@ -143,7 +143,7 @@ class ScriptExecutor implements Executor<JobTurn> {
   }
 
   /** A job counts as running while it is still being claimed, so that other executors wait for its end. */
-  async #nextLinked(links: WaitingJobs): Promise<JobTurn | null> {
+  async #nextLinked(links: LinkedJobs): Promise<JobTurn | null> {
     const onEnded = links.begin();
     let turn: JobTurn | null = null;
     try {
@@ -268,7 +268,7 @@ class ScriptExecutor implements Executor<JobTurn> {
   }
 
   /** The jobs that it frees come next. */
-  async #endAwaited(ended: EndedRun<ScriptRun>, links: WaitingJobs): Promise<Settled> {
+  async #endAwaited(ended: EndedRun<ScriptRun>, links: LinkedJobs): Promise<Settled> {
     const { recorder, waiting } = this.#pass;
     const { settled } = await recorder.turn([ended], null);
     const [own] = settled as [Settled];

@@ -78,7 +78,7 @@ export function withoutStrange(jobs: readonly PassJob[]) {
 }
 
 /** Jobs of a pass that wait for other jobs of it. */
-export class WaitingJobs {
+export class LinkedJobs {
   readonly #store: Store | null;
   /** The ends of jobs of this pass: without the log, they are all that is known. */
   readonly #ends = new Map<string, LinkedRow>();
