@@ -135,7 +135,7 @@ function warnOfUnusedSettings(
       .filter((tier) => !names.includes(tier) && tier !== EXEC)
       .map((tier) => describeUnused('tiers', tier, 'tier', names)),
     ...Object.keys(settings.scripts)
-      // Nobody but the crontab says which commands there are.
+      // Only the crontab says which commands there are.
       .filter((pattern) => !isExecName(pattern) && !scripts.some((script) => fits(place, pattern, script)))
       .map((pattern) => describeUnused('scripts', pattern, 'script', scriptNames)),
   ];

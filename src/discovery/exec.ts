@@ -26,7 +26,7 @@ interface ExecCall {
   readonly command: readonly [string, ...string[]];
   readonly asCaller: CallersPlace;
   readonly options: ScriptOptions;
-  /** Of the site whose log has its runs. */
+  /** Root of the site whose log has its runs. */
   readonly root: string;
 }
 

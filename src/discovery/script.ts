@@ -54,12 +54,12 @@ export type Launch =
       readonly asCaller?: CallersPlace;
     };
 
-/** What a command gets of its caller, besides the caller's environment. */
+/** State that a command gets from its caller, besides the environment. */
 export interface CallersPlace {
   /** Absolute. */
   readonly cwd: string;
   readonly umask: number;
-  /** What it reads from its standard input; null: the caller's own. */
+  /** Content of its standard input; null: the caller's own input. */
   readonly input: Buffer | null;
   /** Whether it writes to the caller's standard output and standard error; otherwise to the file of its output. */
   readonly writesTo: { readonly stdout: boolean; readonly stderr: boolean };

@@ -112,7 +112,7 @@ function findOpenness(root: string, { path }: EnvFile): readonly Fault[] {
 }
 
 /**
- * Who else can read the file, at the end of all links; null: nobody but root. This stops nothing: most hosts create files
+ * Other readers of the file, at the end of all links; null: only root. This stops nothing: most hosts create files
  * that all can read, and close the home instead.
  */
 export function findReaders(path: string): Fault | null {

@@ -157,7 +157,7 @@ async function readLine(line: WrittenLine, root: string, env: NodeJS.ProcessEnv)
   ];
   const place = { ...line, zone: env.CRON_TZ || null, commandZone: env.TZ || null };
   const own = readOwnCall(line.text, env);
-  // What stands behind a bare % is the input of a wrapped command.
+  // The text after a bare % is the input of a wrapped command.
   const ofOwn = own?.name && isExecName(own.name) ? flaws.filter((flaw) => flaw !== CUT_OFF) : flaws;
   if (own !== null) return { ...place, flaws: ofOwn, ...own };
   const call = findCall(command.replaceAll('\\%', '%'));

@@ -114,7 +114,7 @@ function optionsOfCall(given: Readonly<Record<string, unknown>>): ScriptOptions 
 }
 
 interface Streams extends Pick<CallersPlace, 'writesTo'> {
-  /** Where the recorded output is shown as it comes; null: nowhere. */
+  /** Stream that shows the recorded output as it comes; null: none. */
   readonly shown: 'stdout' | 'stderr' | null;
 }
 

@@ -15,7 +15,7 @@ import { stateFolderOf } from '../../system/place/state-folder.ts';
 export interface CommandContext {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** What this process has left behind of its caller at its start. */
+  /** State of the caller that this process has replaced at its start. */
   readonly caller: { readonly umask: number; readonly zone: string | undefined };
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;

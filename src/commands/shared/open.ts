@@ -51,7 +51,7 @@ export async function readPauses(context: CommandContext, root: string): Promise
   return await useStore(context, root, await openLogOrTell(context, root), (site) => site.pauses());
 }
 
-/** What a script waits for, in words; empty or null: nothing. */
+/** The scripts that a script waits for, in words; empty or null: none. */
 export async function readAwaited(context: CommandContext, root: string, script: Script): Promise<string | null> {
   return await useStore(context, root, await openLogOrTell(context, root), async (site) => {
     const { readWordedStand } = await import('../../queue/links.ts');

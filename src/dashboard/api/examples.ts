@@ -54,7 +54,7 @@ const byUnit: readonly (readonly [ending: RegExp, value: number])[] = [
   [/(?:Rate|share|utilization)$/i, 0.95],
 ];
 
-/** Nobody knows one of them. */
+/** A text without an example of its own, and not one of some words. */
 function isPlainText({ type, example, enum: words }: Schema = {}): boolean {
   return type === 'string' && example === undefined && words === undefined;
 }

@@ -188,7 +188,7 @@ function explainLinks({ links, script }: WhyFacts, clock: Clock): Finding[] {
 
 function explainJob(facts: WhyFacts, clock: Clock): Finding[] {
   const { running, waiting, droppedJob } = facts;
-  // What it waits for is said already.
+  // The line before says what it waits for.
   if (isLinked(facts)) return [];
   if (running !== null) return [explainRunning(running, facts.nowMs, clock)];
   if (waiting !== null) return [explainWaiting(facts, clock)];

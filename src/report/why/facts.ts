@@ -22,7 +22,7 @@ import {
   type WaitingScriptJob,
 } from '../model/tier.ts';
 
-/** What keeps a script from running until other scripts have ended, and since when it is queued for that. */
+/** The scripts whose ends a script waits for, in words, and since when it is queued for that. */
 interface LinkFacts {
   readonly text: string;
   /** Null: nothing does now. */

@@ -222,7 +222,7 @@ class ScriptExecutor implements Executor<JobTurn> {
       onStarted: () => this.#holdNext(turn),
       end: async (ended) => {
         const settled = await this.#end(ended);
-        // Nobody else knows the command.
+        // Only this process knows the command.
         if (isExecName(turn.run.name)) waiting.push(...nextTryOf(ended, settled));
         return settled;
       },

@@ -13,7 +13,7 @@ import { readShellCommand } from './command.ts';
 import { nameScript, reasonToLeave } from './plan.ts';
 import { type CrontabJob, readLines } from './read.ts';
 
-/** What becomes of one line. */
+/** The result for one line. */
 export interface WrappedLine {
   /** Counted from 1. */
   readonly line: number;
