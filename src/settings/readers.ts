@@ -264,7 +264,7 @@ export const readPassedVariables: Reader<readonly string[], Words> = (found) => 
 
 export const readTagWords = readWords(/^[^\s,\p{Cc}]+$/u, 'one or more words');
 
-export const readScriptNames = readWords(
+export const readNamesOfScripts = readWords(
   /^[^\s,\p{Cc}]+$/u,
   'names of scripts such as hourly/fetch-orders, or globs over them such as hourly/fetch-*',
 );

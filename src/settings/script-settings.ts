@@ -5,11 +5,11 @@ import {
   readChoice,
   readFlag,
   readHostPatterns,
+  readNamesOfScripts,
   readPassedVariables,
   readPatternList,
   readRetryDelay,
   readRuleText,
-  readScriptNames,
   readShell,
   readTagWords,
   readText,
@@ -94,14 +94,14 @@ export const scriptTable = {
    * `daily/dump`, or globs such as `hourly/fetch-*`. Default: none.
    */
   after: {
-    read: readScriptNames,
+    read: readNamesOfScripts,
     addsUp: true,
     alsoCalled: ['depends-on', 'depends', 'needs', 'requires', 'run-after'],
   },
   /** The same for a failure: one of them has failed for good, its tries used up. Default: none. */
-  afterFailure: { read: readScriptNames, addsUp: true, alsoCalled: ['on-failure', 'if-failed'] },
+  afterFailure: { read: readNamesOfScripts, addsUp: true, alsoCalled: ['on-failure', 'if-failed'] },
   /** The same for any end: each of them has succeeded, failed or been stopped. Default: none. */
-  always: { read: readScriptNames, addsUp: true, alsoCalled: ['after-any', 'finally'] },
+  always: { read: readNamesOfScripts, addsUp: true, alsoCalled: ['after-any', 'finally'] },
   /** The zone of a schedule that names none: `Europe/Berlin`. Default: the zone of the settings. */
   timezone: { read: readZoneName, alsoCalled: ['tz', 'zone'] },
   /** Run once after each boot of the machine. Default false. */

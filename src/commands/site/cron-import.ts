@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { applyImport, undoImports } from '../../hosting/crontab/import/apply.ts';
 import { type ImportPlan, type PlannedLine, planImport } from '../../hosting/crontab/import/plan.ts';
-import { type CrontabFormat, detectCrontabFormat, readGivenVariables } from '../../hosting/crontab/import/read.ts';
+import { type CrontabFormat, detectCrontabFormat, readVariablesOfCron } from '../../hosting/crontab/import/read.ts';
 import { undoWrap, unwrapLine } from '../../hosting/crontab/import/wrap.ts';
 import { type AskedLines, readMailTo } from '../../hosting/crontab/plan.ts';
 import { readCrontab } from '../../hosting/crontab/program.ts';
@@ -29,7 +29,7 @@ export async function importLines(
   const format = options.format ?? chooseFormat(context, source);
   const { HOME = '/', USER: user = '' } = userEnvironment(context.env);
   const home = context.env.HOME || HOME;
-  const place = { root, home, user, given: readGivenVariables(), mailTo: readMailTo(root, context.env) };
+  const place = { root, home, user, given: readVariablesOfCron(), mailTo: readMailTo(root, context.env) };
   const { content, line } = unwrapChosen(source.content, root, options);
   const plan = onlyLine(await planImport(content, format, place), line);
   if (options.json) context.stdout.write(formatJson({ lines: plan.lines }));

@@ -67,7 +67,7 @@ export const timeSchema = textSchema.refine((text) => readTimeSpan(text, Date.no
 });
 
 /** A list of words that are known, separated by commas. */
-export function wordsOf<Word extends string>(words: readonly Word[]) {
+export function anyOf<Word extends string>(words: readonly Word[]) {
   return oneText
     .transform((text, ctx) => {
       const found = text.split(',').map((word) => word.trim());

@@ -2,14 +2,14 @@ import type { z } from '@hono/zod-openapi';
 import type { JobSelection } from '../../queue/settle/many.ts';
 import { readJobStates } from '../../report/text/filters.ts';
 import { jobStates } from '../../store/words.ts';
-import { readWindow, searchSchema, textSchema, windowFields, wordsOf } from './fields.ts';
+import { anyOf, readWindow, searchSchema, textSchema, windowFields } from './fields.ts';
 
 const stateWords = [...jobStates, 'ready', 'delayed'] as const;
 
 /** The words by which jobs are chosen, for lists and for changes of many. */
 export const jobFilterFields = {
   ...windowFields,
-  state: wordsOf(stateWords)
+  state: anyOf(stateWords)
     .optional()
     .openapi({ description: '`ready` and `delayed` are the parts of those that wait: `queued` and `retrying`' }),
   name: textSchema.optional().openapi({ example: 'mail/*', description: 'A name, or a pattern' }),

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { shellBehind } from '../../../src/hosting/crontab/import/command.ts';
 import { planImport } from '../../../src/hosting/crontab/import/plan.ts';
-import { detectCrontabFormat, readGivenVariables } from '../../../src/hosting/crontab/import/read.ts';
+import { detectCrontabFormat, readVariablesOfCron } from '../../../src/hosting/crontab/import/read.ts';
 import { planLines } from '../../../src/hosting/crontab/lines.ts';
 import { tierCalls, workCall } from '../../../src/hosting/crontab/plan.ts';
 import { machineZone } from '../../../src/system/base/zone.ts';
@@ -218,16 +218,16 @@ test('what cron gives is read as PAM of Debian and of Enterprise Linux does', ()
     'etc/default/locale': "LANG='de_DE.UTF-8'\n",
   });
   const values = { JAVA_HOME: '/opt/java', http_proxy: 'http://proxy:3128' };
-  expect(Object.fromEntries(readGivenVariables(debian))).toEqual({ ...values, LANG: 'de_DE.UTF-8' });
+  expect(Object.fromEntries(readVariablesOfCron(debian))).toEqual({ ...values, LANG: 'de_DE.UTF-8' });
   const redHat = makeTemporaryRoot({
     'etc/pam.d/crond': 'account include password-auth\nauth    include password-auth\nsession include password-auth\n',
     'etc/pam.d/password-auth': 'auth required pam_env.so\nsession required pam_limits.so\n',
     'etc/environment': environment,
   });
-  expect(Object.fromEntries(readGivenVariables(redHat))).toEqual(values);
+  expect(Object.fromEntries(readVariablesOfCron(redHat))).toEqual(values);
   const others = [{ 'etc/environment': environment }, { 'etc/pam.d/cron': 'session required pam_env.so readenv=0\n' }];
   for (const files of others) {
-    expect([...readGivenVariables(makeTemporaryRoot({ 'etc/environment': environment, ...files }))]).toEqual([]);
+    expect([...readVariablesOfCron(makeTemporaryRoot({ 'etc/environment': environment, ...files }))]).toEqual([]);
   }
 });
 

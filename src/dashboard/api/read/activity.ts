@@ -18,6 +18,7 @@ import { record, shown, type Values } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { readCpuLimit } from '../../../system/process/memory.ts';
 import {
+  anyOf,
   idSchema,
   LONGEST_SEARCH_MS,
   oneOf,
@@ -31,7 +32,6 @@ import {
   textSchema,
   wholeNumber,
   windowFields,
-  wordsOf,
   writeCursor,
 } from '../fields.ts';
 import { InvalidParameter } from '../route.ts';
@@ -61,7 +61,7 @@ const activityView = view({
     order: oneOf(['asc', 'desc']).default('desc'),
     job: idSchema.optional(),
     worker: idSchema.optional(),
-    event: wordsOf(activityEvents).optional().openapi({ description: 'Only these events' }),
+    event: anyOf(activityEvents).optional().openapi({ description: 'Only these events' }),
     subject: textSchema
       .optional()
       .openapi({ example: 'hourly/*', description: 'The name of a script or a job, or a pattern' }),

@@ -14,7 +14,7 @@ import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { readHealth } from '../../../report/model/verdict.ts';
 import { incidentsOf } from '../../../store/statements/monitor/incidents.ts';
 import { record, shown } from '../../../system/base/record.ts';
-import { oneOf, pagedOf, pageFields, pageOf, readLog, readPage, readTotal, textSchema, wordsOf } from '../fields.ts';
+import { anyOf, oneOf, pagedOf, pageFields, pageOf, readLog, readPage, readTotal, textSchema } from '../fields.ts';
 import { type Api, defineRoute } from '../route.ts';
 import { view } from '../view.ts';
 
@@ -86,7 +86,7 @@ const healthView = view({
   path: '/api/health',
   summary: 'The findings of the health checks, as `npx folder-runner check --json` prints them',
   permission: 'wall',
-  query: { code: wordsOf(checkCodes).optional() },
+  query: { code: anyOf(checkCodes).optional() },
   says: 'What they find; also if something is wrong',
   answers: healthRecord,
   isWithoutLog: true,

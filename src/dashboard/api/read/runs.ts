@@ -13,6 +13,7 @@ import { createClock } from '../../../report/text/clock.ts';
 import { outcomes } from '../../../store/words.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
 import {
+  anyOf,
   idSchema,
   pagedOf,
   pageFields,
@@ -24,7 +25,6 @@ import {
   textSchema,
   wholeNumber,
   windowFields,
-  wordsOf,
   zoneField,
 } from '../fields.ts';
 import { type Api, defineRoute } from '../route.ts';
@@ -46,7 +46,7 @@ const runsView = view({
     }),
     tier: textSchema.optional(),
     job: idSchema.optional().openapi({ description: 'The number of a job of the queue: its tries alone' }),
-    outcome: wordsOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
+    outcome: anyOf(outcomes).optional().openapi({ example: 'failed,timed-out' }),
     zone,
   },
   says: 'Runs',

@@ -14,13 +14,13 @@ import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
 import {
+  anyOf,
   flagField,
   pageOf,
   readClosedWindow,
   textSchema,
   wholeNumber,
   windowFields,
-  wordsOf,
   zoneField,
 } from '../fields.ts';
 import { view } from '../view.ts';
@@ -35,9 +35,7 @@ const scriptsView = view({
   query: {
     ...windowFields,
     tier: textSchema.optional(),
-    outcome: wordsOf(outcomes)
-      .optional()
-      .openapi({ description: 'Only those with a run of this outcome in that time' }),
+    outcome: anyOf(outcomes).optional().openapi({ description: 'Only those with a run of this outcome in that time' }),
     limit: wholeNumber(1, 10_000).optional(),
   },
   says: 'The scripts',

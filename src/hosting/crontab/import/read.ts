@@ -148,7 +148,7 @@ const OF_CRON = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'USER'];
  * @param system where the files of the system are
  * @returns each variable with its value
  */
-export function readGivenVariables(system = '/'): ReadonlyMap<string, string> {
+export function readVariablesOfCron(system = '/'): ReadonlyMap<string, string> {
   const lines = ['cron', 'crond'].map((service) => readService(system, service, 0)).find(({ length }) => length > 0);
   const files = (lines ?? []).flatMap(environmentFileOf);
   const all = files.flatMap((file) => readAssignments(readIfThere(join(system, file), 'latin1')));

@@ -10,7 +10,7 @@ import { client } from '../../data.ts';
 import { written } from '../../manage/act.ts';
 import { session } from '../../manage/session.ts';
 import type { JobFilters } from './job-words.tsx';
-import { wordsOf } from './verbs.tsx';
+import { labelOfVerb } from './verbs.tsx';
 
 type Batch = paths['/api/jobs/batch']['post']['requestBody']['content']['application/json'];
 type Filter = NonNullable<Batch['filter']>;
@@ -64,7 +64,7 @@ function ChangeAll({ filter, onClose }: ChangeAllProps) {
   return (
     <ConfirmDialog
       title="All jobs that match"
-      action={wordsOf(button, countOf(jobs, 'job'))}
+      action={labelOfVerb(button, countOf(jobs, 'job'))}
       isDangerous={button.isDangerous}
       isBlocked={jobs === 0}
       onConfirm={confirm}
@@ -73,7 +73,7 @@ function ChangeAll({ filter, onClose }: ChangeAllProps) {
       <Choice<Verb>
         label="Do what"
         value={verb}
-        options={buttons.map((each) => [each.verb, wordsOf(each)] as const)}
+        options={buttons.map((each) => [each.verb, labelOfVerb(each)] as const)}
         onChange={setVerb}
       />
       <p class="quiet small">{button.effect}</p>

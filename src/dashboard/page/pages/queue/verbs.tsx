@@ -35,14 +35,14 @@ export function JobVerbs({ jobs, what = '', onDone }: JobVerbsProps) {
         .filter((button) => fitting(button).length > 0)
         .map((button) => (
           <button key={button.verb} type="button" title={button.effect} onClick={() => press(button)}>
-            {wordsOf(button, what)}
+            {labelOfVerb(button, what)}
             {fitting(button).length < jobs.length && ` ${fitting(button).length}`}
           </button>
         ))}
       {asked !== null && (
         <ConfirmDialog
-          title={`${wordsOf(asked, nameJobs(fitting(asked)))}?`}
-          action={wordsOf(asked, countOf(fitting(asked).length, 'job'))}
+          title={`${labelOfVerb(asked, nameJobs(fitting(asked)))}?`}
+          action={labelOfVerb(asked, countOf(fitting(asked).length, 'job'))}
           isDangerous={asked.isDangerous}
           onConfirm={() => act(asked)}
           onClose={() => setAsked(null)}
@@ -55,7 +55,7 @@ export function JobVerbs({ jobs, what = '', onDone }: JobVerbsProps) {
 }
 
 /** `Run now`, `Run its job now`, `Cancel 3 jobs`. */
-export function wordsOf({ words }: Pick<VerbButton, 'words'>, what = ''): string {
+export function labelOfVerb({ words }: Pick<VerbButton, 'words'>, what = ''): string {
   return words
     .replace('…', () => what)
     .replace(/ +/g, ' ')
