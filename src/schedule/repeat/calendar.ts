@@ -1,7 +1,7 @@
-import type { Temporal as TemporalTypes } from 'temporal-polyfill';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
 import { type CalendarDay, type CalendarRule, isInCalendar, LAST_INSTANT } from './rule.ts';
+import { openZone, type Stretch } from './stretches.ts';
 
 /** The first time of a rule after a moment; null: none up to the year 9999. */
 export async function nextTimeAfter(rule: CalendarRule, afterMs: number): Promise<number | null> {
@@ -157,11 +157,7 @@ interface Clock {
 }
 
 async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clock> {
-  // Loading takes 18 ms, so only rules that need it load it.
-  const { Temporal } = await import('temporal-polyfill');
-  const name = zone ?? ruleZone();
-  const stretchAt = zones.get(name) ?? readZone(Temporal, name);
-  zones.set(name, stretchAt);
+  const stretchAt = await openZone(zone ?? ruleZone());
   return {
     dayOf: (atMs) => Math.floor((atMs + stretchAt(atMs).offsetMs) / DAY_MS),
     timesOn: (day) => {
@@ -175,36 +171,6 @@ async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clo
       const walls = times.map((time) => startMs + time * MINUTE_MS);
       return isInterval === true ? shownAt(walls, stretches) : comingAt(walls, stretches);
     },
-  };
-}
-
-/** The time between two clock changes of a zone. */
-interface Stretch {
-  readonly fromMs: number;
-  readonly untilMs: number;
-  /** By how much local time is ahead of UTC. */
-  readonly offsetMs: number;
-}
-
-/** The clock changes of each zone, kept because a search for one is slow. */
-const zones = new Map<string, (atMs: number) => Stretch>();
-
-function readZone(Temporal: typeof TemporalTypes, zone: string): (atMs: number) => Stretch {
-  const known: Stretch[] = [];
-  const read = (atMs: number): Stretch => {
-    const local = Temporal.Instant.fromEpochMilliseconds(Math.floor(atMs)).toZonedDateTimeISO(zone);
-    const from = local.add({ milliseconds: 1 }).getTimeZoneTransition('previous');
-    const until = local.getTimeZoneTransition('next');
-    return {
-      fromMs: from?.epochMilliseconds ?? Number.NEGATIVE_INFINITY,
-      untilMs: until?.epochMilliseconds ?? Number.POSITIVE_INFINITY,
-      offsetMs: local.offsetNanoseconds / 1e6,
-    };
-  };
-  return (atMs) => {
-    const found = known.findLast(({ fromMs, untilMs }) => fromMs <= atMs && atMs < untilMs) ?? read(atMs);
-    if (found !== known.at(-1)) known.push(found);
-    return found;
   };
 }
 

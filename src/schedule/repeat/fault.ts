@@ -1,5 +1,5 @@
 import { nearestName } from '../../system/base/suggest.ts';
-import { weekdays } from './rule.ts';
+import { weekdays } from './names.ts';
 
 /** Says what is wrong in a rule, without the rule itself. The text follows "The repeat rule … is wrong: ". */
 export interface RuleFault {

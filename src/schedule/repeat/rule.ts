@@ -1,6 +1,7 @@
 import { capitalized } from '../../system/base/text.ts';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
+import { months, weekdays } from './names.ts';
 
 /** The moment of a job from which its rule counts. */
 export type BaseMoment = 'scheduled' | 'started' | 'finished';
@@ -73,13 +74,6 @@ export interface CalendarRule {
 
 /** The rule by which a finished job is queued again. */
 export type RepeatRule = MomentRule | CalendarRule;
-
-/** Monday first; its number is 1. */
-export const weekdays = 'monday tuesday wednesday thursday friday saturday sunday'.split(' ');
-
-export const months = 'january february march april may june july august september october november december'.split(
-  ' ',
-);
 
 /** Whether a text is meant as a rule in plain words or as cron's fields. `DAILY` alone is a rule of Bedrock. */
 export function isPlainRule(text: string): boolean {

@@ -1,7 +1,8 @@
 import { nearestName } from '../../system/base/suggest.ts';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { correctRhythm, guessTime, type RuleFault, readClockTime, writeFound } from './fault.ts';
-import { type CalendarDay, type FixedUnit, fixedUnitMs, months, ordinals, type RepeatRule, weekdays } from './rule.ts';
+import { findName, months, weekdays } from './names.ts';
+import { type CalendarDay, type FixedUnit, fixedUnitMs, ordinals, type RepeatRule } from './rule.ts';
 
 /** `at 02:30 and 14:30`, in minutes of the day, or `every 15min from 09:00 to 17:00`. */
 export type ClockTimes =
@@ -162,12 +163,6 @@ function readDays(list: string): ReadList {
 function readDay(word: string, last: number): number | null {
   const day = Number(/^(\d{1,2})(?:st|nd|rd|th)?$/.exec(word)?.[1] ?? 0);
   return day >= 1 && day <= last ? day : null;
-}
-
-/** The 1-based index of a name; its first three letters are enough. */
-function findName(names: readonly string[], word: string): number | null {
-  const index = word.length < 3 ? -1 : names.findIndex((name) => name.startsWith(word));
-  return index === -1 ? null : index + 1;
 }
 
 function parseAt(clock: string): ClockTimes | RuleFault {

@@ -1,0 +1,42 @@
+import type { Temporal as TemporalTypes } from 'temporal-polyfill';
+
+/** The time between two clock changes of a zone. */
+export interface Stretch {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** By how much local time is ahead of UTC. */
+  readonly offsetMs: number;
+}
+
+/** The stretch to which a moment belongs. */
+export type StretchAt = (atMs: number) => Stretch;
+
+/** The clock changes of each zone, kept because a search for one is slow. */
+const zones = new Map<string, StretchAt>();
+
+export async function openZone(name: string): Promise<StretchAt> {
+  // Loading takes 18 ms, so only rules that need it load it.
+  const { Temporal } = await import('temporal-polyfill');
+  const stretchAt = zones.get(name) ?? readZone(Temporal, name);
+  zones.set(name, stretchAt);
+  return stretchAt;
+}
+
+function readZone(Temporal: typeof TemporalTypes, zone: string): StretchAt {
+  const known: Stretch[] = [];
+  const read = (atMs: number): Stretch => {
+    const local = Temporal.Instant.fromEpochMilliseconds(Math.floor(atMs)).toZonedDateTimeISO(zone);
+    const from = local.add({ milliseconds: 1 }).getTimeZoneTransition('previous');
+    const until = local.getTimeZoneTransition('next');
+    return {
+      fromMs: from?.epochMilliseconds ?? Number.NEGATIVE_INFINITY,
+      untilMs: until?.epochMilliseconds ?? Number.POSITIVE_INFINITY,
+      offsetMs: local.offsetNanoseconds / 1e6,
+    };
+  };
+  return (atMs) => {
+    const found = known.findLast(({ fromMs, untilMs }) => fromMs <= atMs && atMs < untilMs) ?? read(atMs);
+    if (found !== known.at(-1)) known.push(found);
+    return found;
+  };
+}
