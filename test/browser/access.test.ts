@@ -4,7 +4,7 @@ import { checkAccess, keepScreenshot, openPage } from '../support/web/browser.ts
 import { startDashboard } from '../support/web/dashboard.ts';
 import { makeTroubledSite, pagesOf, type ShownPage, showPage } from '../support/web/troubled-site.ts';
 
-/** Both schemes on a phone and a desk, and what lies between. */
+/** Both schemes on a phone and a desk, and the widths between. */
 const views = [
   [390, 'light'],
   [390, 'dark'],
@@ -16,11 +16,11 @@ const views = [
 
 async function lookAtPage(page: Page, url: string, shown: ShownPage): Promise<void> {
   const name = await showPage(page, url, shown);
-  for (const [width, scheme] of views) {
+  for (const [index, [width, scheme]] of views.entries()) {
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme: scheme });
     await keepScreenshot(page, `${name.replaceAll(/\W+/g, '-')}-${width}-${scheme}`);
-    await checkAccess(page, `${name} at ${width}, ${scheme}`);
+    await checkAccess(page, `${name} at ${width}, ${scheme}`, width === views[index - 1]?.[0]);
   }
 }
 
