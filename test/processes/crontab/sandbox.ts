@@ -102,12 +102,20 @@ echo "output of $(basename "$0")"
 echo "errors of $(basename "$0")" >&2
 `;
 
+/** Its clock is that of cron, as `CLOCK` says it. */
+const DATE = `#!/bin/sh
+day=now
+[ "$1" = -d ] && day=$2 && shift 2
+PATH=/usr/bin:/bin exec date -d "\${CLOCK-} $day" "$@"
+`;
+
 function makePrograms(crontab: string, { place, stubs, calls }: Places): void {
   const make = (path: string) => {
     mkdirSync(dirname(path), { recursive: true });
     const name = basename(path) === 'jailshell' ? 'bash' : basename(path);
     const isReal = REAL.includes(name);
-    writeFileSync(path, isReal ? `#!/bin/sh\nPATH=/usr/bin:/bin exec ${name} "$@"\n` : recorder(calls));
+    const real = name === 'date' ? DATE : `#!/bin/sh\nPATH=/usr/bin:/bin exec ${name} "$@"\n`;
+    writeFileSync(path, isReal ? real : recorder(calls));
     chmodSync(path, 0o755);
   };
   const shell = /^SHELL="?(.*?)"?$/m.exec(crontab)?.[1];
