@@ -320,21 +320,58 @@ describe('a wrapped crontab', () => {
     expect(textOf(crontab)).toBe(`${text}0 5 * * * echo new\n`);
   });
 
-  test('is kept in its file when something else has replaced it, and is named by --undo', () => {
+  test('is kept in its file when something else has replaced it, and is named by --undo and by another wrap', () => {
     const { root, crontab, call } = setUp();
     call('cron', '--import', '--wrap');
     const file = join(root, '.runner/crontab.original');
-    for (const other of ['', '0 5 * * * echo new\n']) {
+    for (const [other, ...args] of [
+      ['', 'cron', '--undo'],
+      [text.replace('5', '6'), 'cron', '--undo'],
+      [text.replace('5', '6'), 'cron', '--import', '--wrap'],
+    ] as const) {
       crontab.write(other);
-      const refused = call('cron', '--undo');
+      const refused = call(...args);
       expect(refused).toMatchObject({ status: 2, stdout: '' });
-      expect(refused.stderr).toContain(`\`crontab ${file}\` restores it`);
+      expect(refused.stderr).toContain(
+        `\`crontab ${file}\` restores it; to keep the present crontab, delete that file`,
+      );
       expect(readFileSync(file, 'utf8')).toBe(text);
       expect(textOf(crontab)).toBe(other);
     }
+    const present = textOf(crontab);
+    rmSync(file);
+    expect(call('cron', '--import', '--wrap')).toMatchObject({ status: 0, stderr: '' });
+    expect(call('cron', '--undo')).toMatchObject({ status: 0, stderr: '' });
+    expect(textOf(crontab)).toBe(present);
+    expect(existsSync(file)).toBe(false);
+  });
+
+  test('restored by hand from its file, it is as undone', () => {
+    const { root, crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    const file = join(root, '.runner/crontab.original');
     crontab.write(readFileSync(file));
     expect(call('cron', '--undo')).toMatchObject({ status: 0, stderr: '' });
     expect(existsSync(file)).toBe(false);
+  });
+
+  test.each([
+    ['refuses it', 'exit 1'],
+    ['keeps its own', 'cat >/dev/null'],
+  ])('can be undone after a second wrap on a host that now %s, and when its copy is gone', (_, writes) => {
+    const { root, crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    crontab.write(`${textOf(crontab)}0 5 * * * echo new\n`);
+    const program = join(crontab.env.HOME ?? '', 'bin/crontab');
+    const kept = readFileSync(program);
+    writeFileSync(program, `#!/bin/sh\nif [ "$1" = -l ]; then cat "$FAKE_CRONTAB"; else ${writes}; fi\n`);
+    expect(call('cron', '--import', '--wrap')).toMatchObject({ status: 2 });
+    writeFileSync(program, kept);
+    expect(readFileSync(join(root, '.runner/crontab.original'), 'utf8')).toBe(text);
+    crontab.write(textOf(crontab).replace('0 5 * * * echo new\n', ''));
+    rmSync(join(root, '.runner/crontab.original'));
+    expect(call('cron', '--undo')).toMatchObject({ status: 0, stderr: '' });
+    expect(textOf(crontab)).toBe(text);
   });
 
   test('has a line that is commented out as it is, wrapped or not', () => {

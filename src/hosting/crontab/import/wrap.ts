@@ -1,11 +1,11 @@
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { UsageError } from '../../../system/base/errors.ts';
 import { isExecLabel } from '../../../system/base/exec-name.ts';
 import { replaceFile } from '../../../system/base/plain-file.ts';
-import { readIfThere, shellWord } from '../../../system/base/values.ts';
+import { shellWord } from '../../../system/base/values.ts';
 import { createStateFolder, type StateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
-import { blockText, endWithNewline, putBlock, toLatin1 } from '../block.ts';
+import { blockText, endWithNewline, putBlock, removeBlock, toLatin1 } from '../block.ts';
 import { crontabWord, LIKE_SH, readOwnLine, wordPattern } from '../own-line.ts';
 import { markChanged, readCrontab, writeCrontab } from '../program.ts';
 import { forgetUncalled, type OwnPackage, placeScript, writeCronScript } from '../script.ts';
@@ -119,11 +119,18 @@ export function unwrapLine(line: string, root: string): { readonly line: string;
   return { line: start + quoted.slice(1, -1).replaceAll(String.raw`'\''`, "'") + rest, label };
 }
 
+function unwrapAll(crontab: Buffer, root: string): Buffer {
+  const lines = crontab.toString('latin1').split('\n');
+  return Buffer.from(lines.map((line) => unwrapLine(line, root)?.line ?? line).join('\n'), 'latin1');
+}
+
 /** Beside the log: the crontab before it was wrapped, and as it was written. */
 const filesOf = ({ path }: StateFolder) => ({
   original: join(path, 'crontab.original'),
   wrapped: join(path, 'crontab.wrapped'),
 });
+
+type WrapFiles = ReturnType<typeof filesOf>;
 
 interface WrapRequest {
   readonly root: string;
@@ -137,27 +144,43 @@ export function applyWrap({ root, own, env, plan }: WrapRequest): void {
   const { original, wrapped } = plan;
   const before = readCrontab(env);
   const state = stateFolderOf(root);
+  const files = filesOf(state);
+  refuseLoss(before, root, files);
   createStateFolder(state);
   writeCronScript(placeScript(root, env, before), root, own);
-  const files = filesOf(state);
+  const kept = Object.values(files).map((file) => [file, existsSync(file) ? readFileSync(file) : null] as const);
   replaceFile(files.original, original, 0o600);
   replaceFile(files.wrapped, endWithNewline(wrapped), 0o600);
-  writeCrontab(wrapped, env);
-  if (!readCrontab(env).equals(endWithNewline(wrapped))) {
-    writeCrontab(before, env);
-    for (const file of Object.values(files)) rmSync(file, { force: true });
-    throw new UsageError(
-      '`crontab -` took the new crontab without an error, but `crontab -l` shows another one: your host keeps its own ' +
-        'crontab. What was there is back.',
-    );
+  try {
+    writeWhole(wrapped, before, env);
+  } catch (error) {
+    for (const [file, content] of kept) {
+      if (content === null) rmSync(file, { force: true });
+      else replaceFile(file, content, 0o600);
+    }
+    throw error;
   }
   markChanged(root);
+}
+
+function writeWhole(wrapped: Buffer, before: Buffer, env: NodeJS.ProcessEnv): void {
+  writeCrontab(wrapped, env);
+  if (readCrontab(env).equals(endWithNewline(wrapped))) return;
+  writeCrontab(before, env);
+  throw new UsageError(
+    '`crontab -` took the new crontab without an error, but `crontab -l` shows another one: your host keeps its own ' +
+      'crontab. What was there is back.',
+  );
 }
 
 /** How many lines of the crontab call this root by `exec`, as `applyWrap` has written them. */
 export function countWrapped(root: string, env: NodeJS.ProcessEnv): number {
   if (!existsSync(filesOf(stateFolderOf(root)).wrapped)) return 0;
-  const lines = readCrontab(env).toString('latin1').split('\n');
+  return countWrappedLines(readCrontab(env), root);
+}
+
+function countWrappedLines(crontab: Buffer, root: string): number {
+  const lines = crontab.toString('latin1').split('\n');
   return lines.filter((line) => unwrapLine(line, root) !== null).length;
 }
 
@@ -170,17 +193,12 @@ export function countWrapped(root: string, env: NodeJS.ProcessEnv): number {
 export function undoWrap(root: string, env: NodeJS.ProcessEnv): number | null {
   const count = countWrapped(root, env);
   const files = filesOf(stateFolderOf(root));
-  const [original, wrapped] = [files.original, files.wrapped].map((file) =>
-    Buffer.from(readIfThere(file, 'latin1'), 'latin1'),
-  ) as [Buffer, Buffer];
   const now = readCrontab(env);
-  if (count === 0 && existsSync(files.original) && !putBlock(now, root, blockText(original, root)).equals(original)) {
-    throw describeLoss(files);
-  }
+  refuseLoss(now, root, files);
   if (count > 0) {
-    const block = blockText(now, root);
+    const wrapped = readFileSync(files.wrapped);
     if (!putBlock(now, root, blockText(wrapped, root)).equals(wrapped)) throw describeDifference(now, wrapped, files);
-    writeCrontab(block === blockText(wrapped, root) ? original : putBlock(original, root, block), env);
+    writeCrontab(unwrapAll(now, root), env);
     markChanged(root);
   }
   for (const file of Object.values(files)) rmSync(file, { force: true });
@@ -188,17 +206,24 @@ export function undoWrap(root: string, env: NodeJS.ProcessEnv): number | null {
   return count === 0 ? null : count;
 }
 
-/** Something else has replaced the crontab, perhaps against its user's will: this is the only copy. */
-function describeLoss({ original }: ReturnType<typeof filesOf>): UsageError {
-  return new UsageError(
+/** Something else has replaced the crontab, perhaps against its user's will: the file has the only copy. */
+function refuseLoss(now: Buffer, root: string, { original: file }: WrapFiles): void {
+  if (!existsSync(file) || countWrappedLines(now, root) > 0) return;
+  const [present, original] = [now, readFileSync(file)].map((each) => linesBeside(each, root)) as [string[], string[]];
+  if (original.every((line) => present.includes(line))) return;
+  throw new UsageError(
     'Your crontab has no wrapped line any more, so nothing was changed. The crontab from before the wrap is kept: ' +
-      `\`crontab ${shellWord(original)}\` restores it; to keep the present crontab, delete that file.`,
+      `\`crontab ${shellWord(file)}\` restores it; to keep the present crontab, delete that file.`,
   );
+}
+
+function linesBeside(crontab: Buffer, root: string): string[] {
+  return removeBlock(crontab, root).toString('latin1').split('\n');
 }
 
 const MOST_SHOWN = 5;
 
-function describeDifference(now: Buffer, wrapped: Buffer, { original }: ReturnType<typeof filesOf>): UsageError {
+function describeDifference(now: Buffer, wrapped: Buffer, { original }: WrapFiles): UsageError {
   const [present, known] = [now, wrapped].map((each) => each.toString().split('\n')) as [string[], string[]];
   const differences = [
     ...present.filter((line) => !known.includes(line)).map((line) => `+ ${line}`),
