@@ -173,9 +173,11 @@ export function undoImport(context: CommandContext, root: string): void {
   const undone = undoImports(root, context.env);
   const unwrapped = undoWrap(root, context.env);
   if (unwrapped !== null) {
+    const { lines, kept } = unwrapped;
     context.stdout.write(
-      `${countOf(unwrapped, 'line')} of your crontab ${unwrapped === 1 ? 'is' : 'are'} as before, without exec.\n`,
+      `${countOf(lines, 'line')} of your crontab ${lines === 1 ? 'is' : 'are'} as before, without exec.\n`,
     );
+    if (kept !== null) context.stdout.write(`Kept, because some of its lines are gone or changed: ${kept}\n`);
   } else if (undone === null) context.stdout.write(`There is no import into ${root} to undo.\n`);
   if (undone === null) return;
   const { lines, removed, kept, left } = undone;

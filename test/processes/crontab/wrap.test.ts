@@ -56,6 +56,12 @@ function firingsOf(crontab: string): string[] {
   return fired.sort();
 }
 
+interface ImportedLine {
+  readonly line: number;
+  readonly script: string | null;
+  readonly notes: readonly string[];
+}
+
 interface RecordedRun {
   readonly script: string;
   readonly started_at: number;
@@ -162,10 +168,24 @@ describe('Twenty crontabs, wrapped', () => {
         }),
       );
 
+      const original = join(root, '.runner/crontab.original');
+      const planOf = (...args: string[]): readonly ImportedLine[] =>
+        isRecorded ? JSON.parse(runCommand(['cron', '--import', ...args, '--json'], place).stdout).lines : [];
+      const whole = planOf(original, '--format', 'crontab');
+      for (const { line, name } of planned.filter((plan) => plan.name !== null)) {
+        const [moved] = planOf(name ?? '', '--apply');
+        const { notes: _, ...alone } = whole.find((each) => each.line === line) as ImportedLine;
+        expect(moved).toMatchObject(alone);
+        if (moved?.script == null) expect(moved?.notes).toEqual([expect.stringMatching(/\.$/)]);
+        const isWrapped = new RegExp(`^[^#]* --overlap ${name?.slice('exec/'.length)} -- `, 'm').test(
+          latin1Of(crontab),
+        );
+        expect({ name, isWrapped }).toEqual({ name, isWrapped: moved?.script == null });
+      }
       expect(runCommand(['cron', '--undo'], place)).toMatchObject({ status: 0, stderr: '' });
       expect(crontab.read()).toEqual(endWithNewline(before));
       expect(readdirSync(sandbox.home)).not.toContain('.folder-runner');
-      expect(existsSync(join(root, '.runner/crontab.original'))).toBe(false);
+      expect(existsSync(original)).toBe(false);
     },
     120_000,
   );
@@ -306,18 +326,23 @@ describe('a wrapped crontab', () => {
     expect(textOf(crontab)).toBe(text);
   });
 
-  test('is not undone after a change by hand, which is named; wrapped again it is', () => {
-    const { crontab, call } = setUp();
-    call('cron', '--import', '--wrap');
-    const changed = `${textOf(crontab)}0 5 * * * echo new\n`;
-    crontab.write(Buffer.from(changed));
-    const refused = call('cron', '--undo');
-    expect(refused.status).toBe(2);
-    expect(refused.stderr).toContain('+ 0 5 * * * echo new');
-    expect(textOf(crontab)).toBe(changed);
-    expect(call('cron', '--import', '--wrap').status).toBe(0);
-    expect(call('cron', '--undo').status).toBe(0);
-    expect(textOf(crontab)).toBe(`${text}0 5 * * * echo new\n`);
+  test('is undone around changes by hand; the old crontab is kept if it has other lines', () => {
+    const { root, crontab, call } = setUp();
+    const file = join(root, '.runner/crontab.original');
+    for (const [change, undone, isKept] of [
+      [(now: string) => `${now}0 5 * * * echo new\n`, `${text}0 5 * * * echo new\n`, false],
+      [(now: string) => now.replace('30 2', '40 2'), text.replace('30 2', '40 2'), true],
+    ] as const) {
+      crontab.write(text);
+      call('cron', '--import', '--wrap');
+      crontab.write(change(textOf(crontab)));
+      const { status, stdout, stderr } = call('cron', '--undo');
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+      expect(stdout.endsWith(`Kept, because some of its lines are gone or changed: ${file}\n`)).toBe(isKept);
+      expect(textOf(crontab)).toBe(undone);
+      expect(existsSync(file)).toBe(isKept);
+    }
+    expect(readFileSync(file, 'utf8')).toBe(text);
   });
 
   test('is kept in its file when something else has replaced it, and is named by --undo and by another wrap', () => {
@@ -390,18 +415,19 @@ describe('a wrapped crontab', () => {
   test('moves one line into a folder by one command, and back', () => {
     const { root, crontab, call } = setUp();
     call('cron', '--import', '--wrap');
-    const wrapped = textOf(crontab);
     const plan = call('cron', '--import', 'exec/backup');
     expect(plan.stdout).toContain('→ jobs/15min/backup.sh  @schedule 30 2 * * *');
     expect(plan.stdout).not.toContain('echo');
     expect(call('cron', '--import', 'exec/backup', '--apply')).toMatchObject({ status: 0 });
     expect(readFileSync(join(root, 'jobs/15min/backup.sh'), 'utf8')).toContain('\nsh bin/backup.sh\n');
     expect(textOf(crontab)).not.toMatch(/^30 2/m);
-    expect(textOf(crontab)).toContain('--overlap echo');
+    expect(textOf(crontab)).toMatch(/^\*.* --overlap echo /m);
     expect(call('cron', '--import', 'exec/nothing').status).toBe(2);
-    expect(wrapped).toContain('--overlap backup');
-    expect(call('cron', '--undo').status).toBe(0);
-    expect(textOf(crontab)).toBe(text);
+    expect(call('cron', '--import', 'exec/echo', '--apply')).toMatchObject({ status: 0 });
+    crontab.write(`${textOf(crontab)}0 5 * * * echo new\n`);
+    expect(call('cron', '--import', '--wrap').status).toBe(0);
+    expect(call('cron', '--undo')).toMatchObject({ status: 0, stderr: '' });
+    expect(textOf(crontab)).toBe(`${text}0 5 * * * echo new\n`);
     expect(existsSync(join(root, 'jobs/15min/backup.sh'))).toBe(false);
   });
 

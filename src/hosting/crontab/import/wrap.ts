@@ -4,8 +4,8 @@ import { UsageError } from '../../../system/base/errors.ts';
 import { isExecLabel } from '../../../system/base/exec-name.ts';
 import { replaceFile } from '../../../system/base/plain-file.ts';
 import { shellWord } from '../../../system/base/values.ts';
-import { createStateFolder, type StateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
-import { blockText, endWithNewline, putBlock, removeBlock, toLatin1 } from '../block.ts';
+import { createStateFolder, stateFolderOf } from '../../../system/place/state-folder.ts';
+import { endWithNewline, removeBlock, toLatin1 } from '../block.ts';
 import { crontabWord, LIKE_SH, readOwnLine, wordPattern } from '../own-line.ts';
 import { markChanged, readCrontab, writeCrontab } from '../program.ts';
 import { forgetUncalled, type OwnPackage, placeScript, writeCronScript } from '../script.ts';
@@ -119,18 +119,10 @@ export function unwrapLine(line: string, root: string): { readonly line: string;
   return { line: start + quoted.slice(1, -1).replaceAll(String.raw`'\''`, "'") + rest, label };
 }
 
-function unwrapAll(crontab: Buffer, root: string): Buffer {
-  const lines = crontab.toString('latin1').split('\n');
-  return Buffer.from(lines.map((line) => unwrapLine(line, root)?.line ?? line).join('\n'), 'latin1');
+/** Beside the log: the crontab from before the first wrap. */
+function originalOf(root: string): string {
+  return join(stateFolderOf(root).path, 'crontab.original');
 }
-
-/** Beside the log: the crontab before it was wrapped, and as it was written. */
-const filesOf = ({ path }: StateFolder) => ({
-  original: join(path, 'crontab.original'),
-  wrapped: join(path, 'crontab.wrapped'),
-});
-
-type WrapFiles = ReturnType<typeof filesOf>;
 
 interface WrapRequest {
   readonly root: string;
@@ -139,25 +131,20 @@ interface WrapRequest {
   readonly plan: WrapPlan;
 }
 
-/** Writes the wrapped lines into the crontab, and keeps both crontabs. @throws {UsageError} nothing was changed then */
-export function applyWrap({ root, own, env, plan }: WrapRequest): void {
-  const { original, wrapped } = plan;
+/** Writes the wrapped lines into the crontab, and keeps the original. @throws {UsageError} nothing was changed then */
+export function applyWrap({ root, own, env, plan: { original, wrapped } }: WrapRequest): void {
   const before = readCrontab(env);
-  const state = stateFolderOf(root);
-  const files = filesOf(state);
-  refuseLoss(before, root, files);
-  createStateFolder(state);
+  refuseLoss(before, root);
+  createStateFolder(stateFolderOf(root));
   writeCronScript(placeScript(root, env, before), root, own);
-  const kept = Object.values(files).map((file) => [file, existsSync(file) ? readFileSync(file) : null] as const);
-  replaceFile(files.original, original, 0o600);
-  replaceFile(files.wrapped, endWithNewline(wrapped), 0o600);
+  const file = originalOf(root);
+  const kept = existsSync(file) ? readFileSync(file) : null;
+  replaceFile(file, original, 0o600);
   try {
     writeWhole(wrapped, before, env);
   } catch (error) {
-    for (const [file, content] of kept) {
-      if (content === null) rmSync(file, { force: true });
-      else replaceFile(file, content, 0o600);
-    }
+    if (kept === null) rmSync(file, { force: true });
+    else replaceFile(file, kept, 0o600);
     throw error;
   }
   markChanged(root);
@@ -173,9 +160,8 @@ function writeWhole(wrapped: Buffer, before: Buffer, env: NodeJS.ProcessEnv): vo
   );
 }
 
-/** How many lines of the crontab call this root by `exec`, as `applyWrap` has written them. */
+/** How many lines of the crontab call this root by `exec`, as `planWrap` writes them. */
 export function countWrapped(root: string, env: NodeJS.ProcessEnv): number {
-  if (!existsSync(filesOf(stateFolderOf(root)).wrapped)) return 0;
   return countWrappedLines(readCrontab(env), root);
 }
 
@@ -184,58 +170,60 @@ function countWrappedLines(crontab: Buffer, root: string): number {
   return lines.filter((line) => unwrapLine(line, root) !== null).length;
 }
 
+interface Unwrapped {
+  readonly lines: number;
+  /** File with the crontab from before the wrap, of which lines are gone or changed now; null: none is. */
+  readonly kept: string | null;
+}
+
 /**
- * Gives the crontab back as it was before it was wrapped, byte for byte; of the runner's own lines those of now stay.
+ * Gives each wrapped line back as it was, byte for byte. What else has changed in the crontab since stays.
  *
- * @returns how many lines were unwrapped; null: none is
- * @throws {UsageError} if anything else has changed since, or the wrapped lines are lost: it says what, or where they are
+ * @returns null: no line is wrapped
+ * @throws {UsageError} if the wrapped lines are lost: it says where the crontab from before them is
  */
-export function undoWrap(root: string, env: NodeJS.ProcessEnv): number | null {
-  const count = countWrapped(root, env);
-  const files = filesOf(stateFolderOf(root));
+export function undoWrap(root: string, env: NodeJS.ProcessEnv): Unwrapped | null {
   const now = readCrontab(env);
-  refuseLoss(now, root, files);
-  if (count > 0) {
-    const wrapped = readFileSync(files.wrapped);
-    if (!putBlock(now, root, blockText(wrapped, root)).equals(wrapped)) throw describeDifference(now, wrapped, files);
+  refuseLoss(now, root);
+  const lines = countWrappedLines(now, root);
+  const file = originalOf(root);
+  if (lines > 0) {
     writeCrontab(unwrapAll(now, root), env);
     markChanged(root);
   }
-  for (const file of Object.values(files)) rmSync(file, { force: true });
+  const isWhole = holdsOriginal(now, root);
+  if (isWhole) rmSync(file, { force: true });
   forgetUncalled(root, env);
-  return count === 0 ? null : count;
+  return lines === 0 ? null : { lines, kept: isWhole ? null : file };
+}
+
+function unwrapAll(crontab: Buffer, root: string): Buffer {
+  const lines = crontab.toString('latin1').split('\n');
+  return Buffer.from(lines.map((line) => unwrapLine(line, root)?.line ?? line).join('\n'), 'latin1');
 }
 
 /** Something else has replaced the crontab, perhaps against its user's will: the file has the only copy. */
-function refuseLoss(now: Buffer, root: string, { original: file }: WrapFiles): void {
-  if (!existsSync(file) || countWrappedLines(now, root) > 0) return;
-  const [present, original] = [now, readFileSync(file)].map((each) => linesBeside(each, root)) as [string[], string[]];
-  if (original.every((line) => present.includes(line))) return;
+function refuseLoss(now: Buffer, root: string): void {
+  if (countWrappedLines(now, root) > 0 || holdsOriginal(now, root)) return;
+  const file = originalOf(root);
   throw new UsageError(
-    'Your crontab has no wrapped line any more, so nothing was changed. The crontab from before the wrap is kept: ' +
+    'Your crontab has no wrapped line any more. The crontab from before the wrap is kept: ' +
       `\`crontab ${shellWord(file)}\` restores it; to keep the present crontab, delete that file.`,
   );
 }
 
-function linesBeside(crontab: Buffer, root: string): string[] {
-  return removeBlock(crontab, root).toString('latin1').split('\n');
+/** Whether each line from before the wrap is still there: wrapped, as it was, or as the comment of its script. */
+function holdsOriginal(now: Buffer, root: string): boolean {
+  const file = originalOf(root);
+  if (!existsSync(file)) return true;
+  const imported = toLatin1(`# folder-runner ${root}/`);
+  const present = linesBeside(now, root).map((line) => {
+    const own = line.startsWith(imported) ? line.slice(line.indexOf(': ', imported.length) + 2) : line;
+    return unwrapLine(own, root)?.line ?? own;
+  });
+  return linesBeside(readFileSync(file), root).every((line) => present.includes(line));
 }
 
-const MOST_SHOWN = 5;
-
-function describeDifference(now: Buffer, wrapped: Buffer, { original }: WrapFiles): UsageError {
-  const [present, known] = [now, wrapped].map((each) => each.toString().split('\n')) as [string[], string[]];
-  const differences = [
-    ...present.filter((line) => !known.includes(line)).map((line) => `+ ${line}`),
-    ...known.filter((line) => !present.includes(line)).map((line) => `- ${line}`),
-  ];
-  const shown = differences.length === 0 ? ['the order of its lines'] : differences.slice(0, MOST_SHOWN);
-  return new UsageError(
-    [
-      'Your crontab has changed since it was wrapped, so nothing was changed:',
-      ...shown.map((line) => `  ${line}`),
-      'To keep these changes, run `npx folder-runner cron --import --wrap` again, then --undo. ' +
-        `The crontab of before is in ${original}.`,
-    ].join('\n'),
-  );
+function linesBeside(crontab: Buffer, root: string): string[] {
+  return removeBlock(crontab, root).toString('latin1').split('\n');
 }
