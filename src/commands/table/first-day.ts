@@ -126,9 +126,9 @@ Examples:
   runner cron --undo                            bring the old lines back, and remove the scripts
 
 The lines call ~/.folder-runner/cron, which finds Node and the package and says what is missing.
-Only the block between the two marker lines is ever changed. What you chose before (--due, --tiers,
---work), the times of lines and what you have added to the block stay, unless an option says
-otherwise. A pass prints nothing if all scripts succeed; cron mails its summary of failures to
+--install and --remove change only the
+block between the two marker lines. What you chose before (--due, --tiers, --work), the times of
+lines and what you have added to the block stay, unless an option says otherwise. A pass prints nothing if all scripts succeed; cron mails its summary of failures to
 MAILTO. More in docs/cron.md.`,
     load: async () => (await import('../site/cron.ts')).cron,
   },
