@@ -406,12 +406,12 @@ export async function leaveRest(
   rest: readonly PassJob[],
   { tier, workerId, at, stop, kind }: Leaving,
 ): Promise<void> {
-  const jobs = rest.flatMap(({ id }) => (id === null ? [] : { id }));
+  // A person who interrupts this pass does not mean jobs that an earlier pass has left, or that another machine has
+  // begun, or that wait for others.
+  const isCancelled = stop.rest === 'cancel' && kind !== 'backlog';
+  const jobs = rest.flatMap(({ id, waits }) => (id === null || (isCancelled && waits) ? [] : { id }));
   if (jobs.length === 0) return;
   const why = { workerId, at, reason: stop.reason ?? 'its pass was aborted' };
-  // A person who interrupts this pass does not mean jobs that an earlier pass has left, or that another machine has
-  // begun.
-  const isCancelled = stop.rest === 'cancel' && kind !== 'backlog';
   await store.transaction(async (session) => {
     const open = new Set((await session.scriptJobs.open(tier)).filter((job) => !isHeld(job)).map(({ id }) => id));
     const left = jobs.filter(({ id }) => open.has(id));

@@ -145,7 +145,7 @@ test.each<[NodeJS.Signals, string, readonly string[]]>([
   ['SIGINT', 'cancelled', []],
   ['SIGTERM', 'queued', ['d']],
 ])(
-  '%s in the middle of a chain stops it there; what it leaves is %s, and the next pass runs the whole chain',
+  '%s in the middle of a chain stops it there; what was free is %s, the rest waits, and the next pass runs it all',
   async (signal, state, left) => {
     const root = makeTemporaryRoot({
       'jobs/hourly/a.sh': script('a'),
@@ -162,11 +162,11 @@ test.each<[NodeJS.Signals, string, readonly string[]]>([
     await pass.ended;
     expect(namesIn(takeRan(root))).toEqual(['a', 'b']);
     expect(queryLog(root, 'select name, state, links_met from jobs order by name')).toEqual([
-      // One of another tier goes on waiting, whoever has stopped the pass.
+      // Those that wait for others go on waiting, whoever has stopped the pass.
       { name: 'daily/e', state: 'queued', links_met: 0 },
       { name: 'hourly/a', state: 'finished', links_met: null },
       { name: 'hourly/b', state: 'failed', links_met: 1 },
-      { name: 'hourly/c', state, links_met: 0 },
+      { name: 'hourly/c', state: 'queued', links_met: 0 },
       { name: 'hourly/d', state, links_met: 1 },
     ]);
     writeFileSync(join(root, 'go'), '');
