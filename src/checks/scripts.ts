@@ -159,7 +159,7 @@ async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number,
   const wrong: Wrong[] = [];
   for (const suspect of suspects.filter(({ name }) => findPause(pauses, name) === null)) {
     const script = scripts.get(suspect.name);
-    const stand = script && (await readStand(store, script));
+    const stand = script && (await readStand(store, script, nowMs));
     const waits = withoutFailures(stand?.gate.waits ?? []).filter((wait) => !isInOrder(wait));
     if (waits.length === 0 || !isLong(suspect, [suspect.name, ...waits.map((each) => each.script)])) continue;
     const name = printableName(suspect.name);

@@ -12,7 +12,7 @@ import { findPause } from './pauses.ts';
 
 /** The facts of a script's row that count for those who wait for it. */
 export type LinkedRow = Pick<ScriptJobRow, 'name' | 'host' | 'state' | 'started_at' | 'finished_at'> &
-  Partial<Pick<ScriptJobRow, 'links_met'>>;
+  Partial<Pick<ScriptJobRow, 'links_met' | 'scheduled_for'>>;
 
 /** The ends that a script has used, each once: `finished_at` by the name of the script, or by its name and machine. */
 export type UsedEnds = Readonly<Record<string, number>>;
@@ -39,12 +39,32 @@ export interface Wait {
 }
 
 /** Whether a script may run, as far as its links decide. */
-export interface Gate {
+export interface JudgedLinks {
   /** Empty: it may run. */
   readonly waits: readonly Wait[];
   /** The ends that its run uses, with those that it has used before. */
   readonly ends: UsedEnds;
+  /** The earliest time for which a script was queued that has come to an end which is wanted; null: unknown, or none. */
+  readonly endsFor: number | null;
 }
+
+/** Whether a script that is queued may run now. */
+export interface Gate extends JudgedLinks {
+  /** What its own times keep it from; null: nothing. */
+  readonly hold: Hold | null;
+  /** The time of its schedule for which it would run; null: that for which it was queued. */
+  readonly slot: number | null;
+}
+
+/** Why a script does not run yet, although others do not keep it. */
+export interface Hold {
+  /** `lapsed`: what it waited for came on the day of its next time. */
+  readonly cause: 'lapsed';
+  readonly untilMs: number;
+}
+
+/** Whether nothing keeps a script from running. */
+export const isOpen = ({ waits, hold }: Pick<Gate, 'waits' | 'hold'>): boolean => waits.length === 0 && hold === null;
 
 const wantedStates: Readonly<Record<LinkKind, readonly JobState[]>> = {
   after: ['finished'],
@@ -60,9 +80,10 @@ export function judgeLinks(
   links: readonly Link[],
   used: UsedEnds,
   rowsOf: (script: LinkedScript) => readonly LinkedRow[],
-): Gate {
+): JudgedLinks {
   const ends: Record<string, number> = { ...used };
   const waits: Wait[] = [];
+  let endsFor: number | null = null;
   for (const { kind, scripts } of links) {
     const judged = scripts.map((script) => {
       const rows = rowsOf(script);
@@ -72,16 +93,39 @@ export function judgeLinks(
       if (rows.length === 0) return [never];
       return rows.flatMap(({ host, state, finished_at: endedAt, ...row }): Wait[] => {
         const cause = causeOf(kind, { ...row, host, state, finished_at: endedAt }, used);
-        return cause === null
-          ? []
-          : [{ ...about, host, cause, state, endedAt, isLinked: state === 'queued' && row.links_met === 0 }];
+        if (cause !== null)
+          return [{ ...about, host, cause, state, endedAt, isLinked: state === 'queued' && row.links_met === 0 }];
+        const queuedFor = row.scheduled_for ?? row.started_at;
+        if (queuedFor !== null) endsFor = Math.min(endsFor ?? queuedFor, queuedFor);
+        return [];
       });
     });
     // One failure is enough; all must have succeeded, or ended.
     const isMet = kind === 'afterFailure' && judged.some((found) => found.length === 0);
     if (!isMet) waits.push(...judged.flat());
   }
-  return { waits, ends };
+  return { waits, ends, endsFor };
+}
+
+/**
+ * Judges a script that has times of its own, and whose links are met. Its time lapses when the day of the next one
+ * begins: a success of that day's scripts lets it run at that next time, so that it does not run a day late from then
+ * on. Ends of scripts that were queued before count as long as there are any, however long those ran.
+ */
+async function judgeTimes(
+  { job: { scheduled_for: queuedFor }, script: { options } }: LinkedJob,
+  { waits, endsFor }: JudgedLinks,
+  nowMs: number,
+): Promise<Pick<Gate, 'hold' | 'slot'>> {
+  // What is queued after a boot has no time.
+  if (options.schedule === undefined || options.reboot || queuedFor === null) return { hold: null, slot: null };
+  const { ruleOf, slotAt } = await import('../schedule/script-times.ts');
+  const rule = ruleOf(options);
+  if (rule === null) return { hold: null, slot: null };
+  const { at: slot, lapsesMs, nextMs } = await slotAt(rule, queuedFor, nowMs);
+  const hasLapsed = lapsesMs !== null && lapsesMs <= nowMs && endsFor !== null && lapsesMs <= endsFor;
+  const isHeld = hasLapsed && nextMs !== null && waits.length === 0;
+  return { hold: isHeld ? { cause: 'lapsed', untilMs: nextMs } : null, slot };
 }
 
 /** Null: it has come to an end that is wanted, and not used yet. */
@@ -112,7 +156,13 @@ const ended: Partial<Readonly<Record<JobState, string>>> = {
 /** An instant as in other sentences of the log, which a view shows by its own clock. */
 const asInstant = (atMs: number): string => new Date(atMs).toISOString();
 
-/** "waits for hourly/fetch, which failed 2026-11-03T14:05:09.123Z" */
+/** "waits for hourly/fetch, which failed 2026-11-03T14:05:09.123Z"; empty: for nothing. */
+export function describeGate({ waits, hold }: Pick<Gate, 'waits' | 'hold'>, pauses: readonly Pause[]): string {
+  if (hold === null) return describeWaits(waits, pauses);
+  return `waits until ${asInstant(hold.untilMs)}, its next time, because the day of its last one is over`;
+}
+
+/** The same of other scripts. */
 export function describeWaits(waits: readonly Wait[], pauses: readonly Pause[], tellTime = asInstant): string {
   const kinds = Map.groupBy(waits, ({ kind }) => kind);
   const parts = [...kinds].map(([kind, ofKind]) => {
@@ -150,46 +200,47 @@ export interface Stand {
 }
 
 /** Null: the script has no links, or is refused. */
-export async function readStand(store: Store, script: Script): Promise<Stand | null> {
+export async function readStand(store: Store, script: Script, nowMs: number): Promise<Stand | null> {
   if (script.links === undefined) return null;
   const rows = await store.scriptJobs.named([script.name]);
   const job = rows.find(({ host }) => host === hostOf(script));
-  const gate = (await readGates(store, store, [{ job: job ?? { ends_used: null }, script }])).get(script.name) as Gate;
-  const isWaiting = job !== undefined && mayWait(job, script) && gate.waits.length > 0;
+  const gates = await readGates(store, store, [{ job: job ?? unqueued, script }], nowMs);
+  const gate = gates.get(script.name) as Gate;
+  const isWaiting = job !== undefined && mayWait(job, script) && !isOpen(gate);
   return { gate, queuedAt: isWaiting ? job.run_at : null };
 }
+
+const unqueued = { ends_used: null, scheduled_for: null };
 
 /** A site's log, and the pauses in force. */
 interface Readable {
   readonly store: Store | null;
+  readonly nowMs: number;
   readonly pauses: () => Promise<readonly Pause[]>;
 }
 
 /** A stand in words: what the script waits for, empty if for nothing. Null: it has no links, is refused, or has no log. */
-export async function readWordedStand({ store, pauses }: Readable, script: Script) {
-  const stand = store && (await readStand(store, script));
+export async function readWordedStand({ store, nowMs, pauses }: Readable, script: Script) {
+  const stand = store && (await readStand(store, script, nowMs));
   if (stand === null) return null;
-  const { waits } = stand.gate;
-  return { text: waits.length === 0 ? '' : describeWaits(waits, await pauses()), sinceMs: stand.queuedAt };
+  return { text: isOpen(stand.gate) ? '' : describeGate(stand.gate, await pauses()), sinceMs: stand.queuedAt };
 }
 
 /**
  * The order in which a pass would run these scripts if none failed, without those that would wait.
  *
- * @param waits what keeps each one from running now, by name; those that are not in it wait for nothing
+ * @param gates those of scripts that may have to wait, by name
  */
-export function foreseeOrder(
-  scripts: readonly Script[],
-  waits: ReadonlyMap<string, readonly Wait[]>,
-): readonly string[] {
+export function foreseeOrder(scripts: readonly Script[], gates: ReadonlyMap<string, Gate>): readonly string[] {
   const order: string[] = [];
   const left = new Map(scripts.map((script) => [script.name, script]));
   const isFree = ({ name, links = [] }: Script): boolean => {
-    const own = waits.get(name);
-    if (own === undefined) return true;
+    const gate = gates.get(name);
+    if (gate === undefined) return true;
+    if (gate.hold !== null) return false;
     // Those of the pass succeed in it; until then they count as open.
     if (namesOf(links).some((each) => left.has(each) && each !== name)) return false;
-    return own.every(({ kind, script }) => kind !== 'afterFailure' && order.includes(script));
+    return gate.waits.every(({ kind, script }) => kind !== 'afterFailure' && order.includes(script));
   };
   for (let next = scripts.find(isFree); next !== undefined; next = [...left.values()].find(isFree)) {
     order.push(next.name);
@@ -224,25 +275,31 @@ export function mayWait(
 
 /** A script that waits for others, with its row. */
 export interface LinkedJob {
-  readonly job: Pick<ScriptJobRow, 'ends_used'>;
+  readonly job: Pick<ScriptJobRow, 'ends_used' | 'scheduled_for'>;
   readonly script: Script;
 }
 
-/** The gates of such jobs, by the names of their scripts, as the log has them now. */
+/**
+ * The gates of such jobs, by the names of their scripts, as the log has them now.
+ *
+ * @param nowMs by the clock of this machine, as schedules go by it
+ */
 export async function readGates(
   store: Store,
   { scriptJobs }: Pick<StoreSession, 'scriptJobs'>,
   jobs: readonly LinkedJob[],
+  nowMs: number,
 ): Promise<ReadonlyMap<string, Gate>> {
   const names = new Set(jobs.flatMap(({ script }) => namesOf(script.links)));
   const rows = names.size === 0 ? [] : await scriptJobs.named([...names]);
   const hasRow = await readPlaces(store, rows);
-  return new Map(
-    jobs.map(({ job, script }) => {
-      const rowsOf = (linked: LinkedScript) => rows.filter((row) => countsFor(script, linked, row) && hasRow(row));
-      return [script.name, judgeLinks(script.links ?? [], readUsedEnds(job), rowsOf)];
-    }),
-  );
+  const gates = new Map<string, Gate>();
+  for (const { job, script } of jobs) {
+    const rowsOf = (linked: LinkedScript) => rows.filter((row) => countsFor(script, linked, row) && hasRow(row));
+    const judged = judgeLinks(script.links ?? [], readUsedEnds(job), rowsOf);
+    gates.set(script.name, { ...judged, ...(await judgeTimes({ job, script }, judged, nowMs)) });
+  }
+  return gates;
 }
 
 /** Whether a machine still has the script of a row that is for this machine alone. */

@@ -1,6 +1,7 @@
 import type { ScriptOptions } from '../settings/settings.ts';
 import { DAY_MS } from '../system/base/values.ts';
-import { latestTime } from './repeat/calendar.ts';
+import { ruleZone } from '../system/base/zone.ts';
+import { latestTime, nextTimeAfter } from './repeat/calendar.ts';
 import { parseSchedule } from './repeat/parse.ts';
 import type { CalendarRule } from './repeat/rule.ts';
 
@@ -33,6 +34,33 @@ export async function dueTime(rule: CalendarRule, times: ScriptTimes): Promise<n
   const since = queuedFor ?? (changedAt !== null && changedAt <= nowMs ? changedAt : null);
   const afterMs = isTrue(since) ? Math.max(looked, since) : looked;
   return afterMs >= nowMs ? null : await latestTime(rule, { afterMs, upToMs: nowMs });
+}
+
+/** The time of a rule for which a queued script would run. UTC epoch milliseconds. */
+export interface RuleSlot {
+  /** Of all times that have come since it was queued, the last one: they are one run. */
+  readonly at: number;
+  /** The next time; null: none. */
+  readonly nextMs: number | null;
+  /** The beginning of the next time's day, or the next time itself if both are of one day; null: never. */
+  readonly lapsesMs: number | null;
+}
+
+/** @param queuedFor the time of the rule for which the script was queued */
+export async function slotAt(rule: CalendarRule, queuedFor: number, nowMs: number): Promise<RuleSlot> {
+  const at = (await latestTime(rule, { afterMs: queuedFor, upToMs: nowMs })) ?? queuedFor;
+  const nextMs = await nextTimeAfter(rule, at);
+  return { at, nextMs, lapsesMs: nextMs === null ? null : await lapseBetween(at, nextMs, rule.zone ?? ruleZone()) };
+}
+
+async function lapseBetween(atMs: number, nextMs: number, zone: string): Promise<number> {
+  const { Temporal } = await import('temporal-polyfill');
+  const [day, nextDay] = [atMs, nextMs].map((each) =>
+    Temporal.Instant.fromEpochMilliseconds(each).toZonedDateTimeISO(zone).startOfDay(),
+  );
+  const beginsMs = nextDay?.epochMilliseconds ?? nextMs;
+  // A clock that is set back at midnight shows the old day once more.
+  return beginsMs > atMs && beginsMs !== day?.epochMilliseconds ? beginsMs : nextMs;
 }
 
 /** How late a pass may come: `runner due` may be called only once an hour. */

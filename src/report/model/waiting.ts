@@ -8,7 +8,7 @@ import { selectWaiting, type TierHolder, type WaitingScriptJob } from './tier.ts
  * files and the code for that are read only if a job waits so.
  */
 export async function readWaiting(
-  site: Pick<Site, 'view' | 'store' | 'jobs' | 'pauses'>,
+  site: Pick<Site, 'view' | 'store' | 'jobs' | 'pauses' | 'nowMs'>,
   holders: readonly TierHolder[],
 ): Promise<readonly WaitingScriptJob[]> {
   const waiting = await selectWaiting((await site.view()).db, holders);
@@ -28,7 +28,7 @@ interface WaitingStand {
 }
 
 async function readStands(
-  site: Pick<Site, 'store' | 'jobs' | 'pauses'>,
+  site: Pick<Site, 'store' | 'jobs' | 'pauses' | 'nowMs'>,
   names: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, WaitingStand>> {
   const { readWordedStand } = await import('../../queue/links.ts');

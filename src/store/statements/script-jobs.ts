@@ -30,6 +30,13 @@ export interface ScriptClaim extends ClaimRef {
   readonly seen?: Pick<JobRow, 'attempts' | 'scheduled_for'>;
 }
 
+/** What a script that may run has come to. */
+export interface MetLinks {
+  /** The ends that it uses, as in the column. */
+  readonly used: string;
+  readonly scheduledFor: number | null;
+}
+
 /** Scripts are few: their rows are found by the index that holds nothing else. */
 export const scriptCondition = ({ dialect }: Statements): string =>
   dialect.name === 'mysql' ? 'script_key is not null' : 'tier is not null';
@@ -65,14 +72,15 @@ export function scriptJobsOf(db: Statements) {
     named: (names: readonly string[]) =>
       db.all<ScriptJobRow>(`select ${jobColumns} from ${scripts} and ${db.dialect.isIn(nameColumn(db))}`, [names]),
     /**
-     * Lets a queued script run, and keeps the ends that it uses. False: it is not queued any more, or somebody else has
-     * let it run since its row was read.
+     * Lets a queued script run for a time, and keeps the ends that it uses. False: it is not queued any more, or somebody
+     * else has let it run since its row was read.
      */
-    meetLinks: async ({ id, ends_used: before }: Pick<JobRow, 'id' | 'ends_used'>, used: string) =>
+    meetLinks: async ({ id, ends_used: before }: Pick<JobRow, 'id' | 'ends_used'>, { used, scheduledFor }: MetLinks) =>
       (await db.run(
-        `update jobs set links_met = 1, ends_used = ? where id = ? and state = 'queued' and claim_token is null
+        `update jobs set links_met = 1, ends_used = ?, scheduled_for = ?
+         where id = ? and state = 'queued' and claim_token is null
            and coalesce(links_met, 0) = 0 and coalesce(ends_used, '') = ?`,
-        [used, id, before ?? ''],
+        [used, scheduledFor, id, before ?? ''],
       )) > 0,
     /** Takes open jobs that nobody has, up to all of them; those that somebody else has are left out. */
     claim: async (claims: readonly ScriptClaim[]) => {

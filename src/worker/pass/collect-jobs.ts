@@ -63,13 +63,13 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
 
 /** The code that reads links is loaded only if there are any. */
 async function linkJobs(
-  { call: { store }, session, request }: Collector,
+  { call: { store }, session, request, at }: Collector,
   jobs: readonly PassJob[],
   rows: readonly ScriptJobRow[],
 ): Promise<readonly PassJob[]> {
   if (jobs.every(({ script }) => script.links === undefined)) return jobs;
   const { linkJobs: link } = await import('./links.ts');
-  return await link(jobs, { store, session, rows, isByHand: request.kind === 'script' });
+  return await link(jobs, { store, session, rows, isByHand: request.kind === 'script', at });
 }
 
 /** The first job starts at once, so that it is claimed in the transaction that queues it. */

@@ -1,10 +1,11 @@
 import type { LinkedScript, Script } from '../../discovery/script.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
-import { judgeLinks, type LinkedRow, mayWait, namesOf, readGates } from '../../queue/links.ts';
+import { isOpen, judgeLinks, type LinkedRow, mayWait, namesOf, readGates } from '../../queue/links.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { Store, StoreSession } from '../../store/store.ts';
+import { clockOffsetMs } from '../../system/base/clock.ts';
 import type { PassRecorder } from '../loop/pass-recorder.ts';
 import type { EndedRun, PassJob } from '../loop/recorder.ts';
 
@@ -16,30 +17,39 @@ interface Linking {
   readonly rows: readonly ScriptJobRow[];
   /** Whether a person runs the script by name: then it waits for nothing, and uses the ends that there are. */
   readonly isByHand: boolean;
+  readonly at: number;
 }
 
 /** The jobs that a pass runs: without those that wait for scripts which are none of the pass. */
 export async function linkJobs(jobs: readonly PassJob[], linking: Linking): Promise<readonly PassJob[]> {
   const rows = new Map(linking.rows.map((row) => [row.id, row]));
-  const mayStart = async (job: PassJob): Promise<boolean> => {
-    const row = rows.get(job.id as number);
-    if (row === undefined || !mayWait(row, job.script)) return true;
-    return await meetLinks(job, row, linking);
-  };
   const linked: PassJob[] = [];
-  for (const job of jobs) linked.push((await mayStart(job)) ? job : { ...job, waits: true });
+  for (const job of jobs) {
+    const row = rows.get(job.id as number);
+    const free = row === undefined || !mayWait(row, job.script) ? job : await meetLinks(job, row, linking);
+    linked.push(free ?? { ...job, waits: true });
+  }
   return withoutIdle(linked);
 }
 
-/** Whether a script's links are met. The ends that it uses are written to its row, so that they count once. */
+/**
+ * Lets a script run whose links are met. The ends that it uses are written to its row, so that they count once, and so
+ * is the time for which it runs.
+ *
+ * @returns null if it waits
+ */
 async function meetLinks(
-  { script }: PassJob,
+  job: PassJob,
   row: ScriptJobRow,
-  { store, session, isByHand }: Pick<Linking, 'store' | 'session' | 'isByHand'>,
-): Promise<boolean> {
-  const gate = (await readGates(store, session, [{ job: row, script }])).get(script.name);
-  if (gate === undefined || (gate.waits.length > 0 && !isByHand)) return false;
-  return await session.scriptJobs.meetLinks(row, JSON.stringify(gate.ends));
+  { store, session, isByHand, at }: Omit<Linking, 'rows'>,
+): Promise<PassJob | null> {
+  const { script } = job;
+  const gate = (await readGates(store, session, [{ job: row, script }], at - clockOffsetMs())).get(script.name);
+  if (gate === undefined || (!isOpen(gate) && !isByHand)) return null;
+  const slot = isByHand ? row.scheduled_for : (gate.slot ?? row.scheduled_for);
+  if (!(await session.scriptJobs.meetLinks(row, { used: JSON.stringify(gate.ends), scheduledFor: slot }))) return null;
+  if (slot === row.scheduled_for) return job;
+  return { ...job, scheduledFor: slot, ...(job.seen && { seen: { ...job.seen, scheduled_for: slot } }) };
 }
 
 /** Those of a tier's open jobs that do not wait for others. */
@@ -47,13 +57,18 @@ export async function findFree(
   store: Store,
   open: readonly ScriptJobRow[],
   scripts: ReadonlyMap<string, Script>,
+  at: number,
 ): Promise<readonly ScriptJobRow[]> {
   const linked = open.flatMap((job) => {
     const script = scripts.get(job.name);
     return script !== undefined && mayWait(job, script) ? [{ job, script }] : [];
   });
-  const gates = await readGates(store, store, linked);
-  return open.filter((job) => !linked.some((each) => each.job === job) || gates.get(job.name)?.waits.length === 0);
+  const gates = await readGates(store, store, linked, at - clockOffsetMs());
+  const isFree = (job: ScriptJobRow): boolean => {
+    const gate = linked.some((each) => each.job === job) ? gates.get(job.name) : undefined;
+    return gate === undefined || isOpen(gate);
+  };
+  return open.filter(isFree);
 }
 
 /** Leaves out each job that waits, unless a job that it waits for is run by the same pass. */
@@ -132,18 +147,17 @@ export class LinkedJobs {
     const freed = new Map<PassJob, PassJob>();
     for (const job of this.#left) {
       if (!namesOf(job.script.links).includes(ended.run.name)) continue;
-      const free = await this.#tryFree(job, recorder);
+      const free = await this.#tryFree(job, recorder, ended.end.finishedAt);
       if (free !== null) freed.set(job, free);
     }
     this.#left = this.#left.filter((job) => !freed.has(job));
     return [...freed.values()];
   }
 
-  async #tryFree({ waits: _, ...job }: PassJob, recorder: PassRecorder): Promise<PassJob | null> {
+  async #tryFree({ waits: _, ...job }: PassJob, recorder: PassRecorder, at: number): Promise<PassJob | null> {
     const store = this.#store;
-    const isMet = store === null ? null : await recorder.askLog(() => meetInLog(store, job));
-    if (isMet === null) return this.#freeByOwn(job);
-    return isMet ? job : null;
+    const free = store === null ? null : await recorder.askLog(async () => [await meetInLog(store, job, at)] as const);
+    return free === null ? this.#freeByOwn(job) : free[0];
   }
 
   #freeByOwn(job: PassJob): PassJob | null {
@@ -156,12 +170,13 @@ export class LinkedJobs {
   }
 }
 
-async function meetInLog(store: Store, job: PassJob): Promise<boolean> {
+async function meetInLog(store: Store, job: PassJob, at: number): Promise<PassJob | null> {
   const rows = await store.scriptJobs.ofTier(job.script.tier);
   const row = rows.find(({ id }) => id === job.id);
-  if (row === undefined) return false;
-  if (store.fleet !== null) return await meetLinks(job, row, { store, session: store, isByHand: false });
-  return await store.transaction((session) => meetLinks(job, row, { store, session, isByHand: false }), 'soon');
+  if (row === undefined) return null;
+  const linking = { store, isByHand: false, at };
+  if (store.fleet !== null) return await meetLinks(job, row, { ...linking, session: store });
+  return await store.transaction((session) => meetLinks(job, row, { ...linking, session }), 'soon');
 }
 
 /** The row that an end leaves, as far as it is known without the log; null: its job is not over. */

@@ -4,7 +4,7 @@ import { hasOwnTimes, type Script } from '../../discovery/script.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
 import { findSecrets, isSecretName, maskSecrets } from '../../execution/secrets.ts';
 import { buildEnvironment, commandOf } from '../../execution/start/process.ts';
-import type { Wait } from '../../queue/links.ts';
+import type { Gate } from '../../queue/links.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { countCrashedPasses, decideDue, readLastPass, readSeen } from '../../schedule/due.ts';
 import { defaultTimeoutMs, nextPeriodStart, slotOf } from '../../schedule/period.ts';
@@ -115,29 +115,31 @@ function judgeOpen(
 
 /** Scripts that wait for others run behind those of the same pass, or not at all: without failures, as foreseen here. */
 async function foreseeLinks(
-  { store }: Planning,
+  { store, runner }: Planning,
   fates: readonly Judged[],
   open: readonly ScriptJobRow[],
   pauses: readonly Pause[],
 ): Promise<readonly Judged[]> {
   if (store === null || fates.every(({ script }) => script?.links === undefined)) return fates;
-  const { describeWaits, foreseeOrder, readStand } = await import('../../queue/links.ts');
-  const waits = new Map<string, readonly Wait[]>();
+  const { describeGate, foreseeOrder, readStand } = await import('../../queue/links.ts');
+  const gates = new Map<string, Gate>();
+  const nowMs = runner.now() - clockOffsetMs();
   for (const { name, script, fate } of fates) {
     const job = open.find((each) => each.name === name);
     const mayWait = job === undefined || (job.state === 'queued' && job.links_met !== 1);
-    const stand = fate === 'runs' && script !== undefined && mayWait ? await readStand(store, script) : null;
-    if (stand !== null) waits.set(name, stand.gate.waits);
+    const stand = fate === 'runs' && script !== undefined && mayWait ? await readStand(store, script, nowMs) : null;
+    if (stand !== null) gates.set(name, stand.gate);
   }
   const running = fates.filter(({ fate }) => fate === 'runs');
   const order = foreseeOrder(
     running.flatMap(({ script }) => script ?? []),
-    waits,
+    gates,
   );
   const isIn = ({ name, fate }: Judged): boolean => fate !== 'runs' || order.includes(name);
   const left = fates.map((each): Judged => {
-    if (isIn(each)) return each;
-    return { ...each, fate: 'waits', why: because(describeWaits(waits.get(each.name) ?? [], pauses)) };
+    const gate = gates.get(each.name);
+    if (isIn(each) || gate === undefined) return each;
+    return { ...each, fate: 'waits', why: because(describeGate(gate, pauses)) };
   });
   const placeOf = ({ name }: Judged): number => (order.includes(name) ? order.indexOf(name) : order.length);
   return left.toSorted((one, other) => placeOf(one) - placeOf(other));

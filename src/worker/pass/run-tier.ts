@@ -103,7 +103,7 @@ async function isAnyDue({ store, runner }: StoreInvocation, tier: Tier): Promise
   const due = open.filter((job) => isOurs(job) && isDue(job, scripts.get(job.name), runner.now()));
   if (due.every(({ name }) => scripts.get(name)?.links === undefined)) return due.length > 0;
   const { findFree } = await import('./links.ts');
-  return (await findFree(store, due, scripts)).length > 0;
+  return (await findFree(store, due, scripts, runner.now())).length > 0;
 }
 
 /** Tiers with a due job that no worker has and nobody has paused. */

@@ -87,6 +87,62 @@ test('with a time of its own, it runs at that time if the other one has succeede
   expect(await at(5, '08:40', 'hourly')).toEqual(['mail 08:30']);
 });
 
+test('a time lapses with its day: a success of the next day counts for the next time', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/daily/dump.sh': script('dump'),
+    'jobs/hourly/mail.sh': script('mail', '@schedule daily at 08:30 in UTC', '@after daily/dump'),
+  });
+  endOrphans(root);
+  const first = (Math.floor(Date.now() / DAY) + 2) * DAY;
+  const clockAt = (day: number, time: string) => first + day * DAY + Date.parse(`1970-01-01T${time}Z`) - Date.now();
+  const call = async (day: number, time: string, ...args: readonly string[]) => {
+    const { status, stdout, stderr } = await runWithFault(root, args, {
+      clockMs: clockAt(day, time),
+      env: { TZ: 'UTC' },
+    });
+    expect([0, 1], stderr).toContain(status);
+    return stdout.replaceAll(/\s+/g, ' ');
+  };
+  const at = async (day: number, time: string, tier: string) => {
+    await call(day, time, tier);
+    return takeRan(root).map((line) => line.replace(/^dump.*/, 'dump'));
+  };
+  const mail = (day: number) => `mail ${new Date(first + day * DAY).toISOString().slice(0, 10)}T08:30:00.000Z`;
+  expect(await at(0, '02:00', 'daily')).toEqual(['dump']);
+  expect(await at(0, '08:40', 'hourly')).toEqual([mail(0)]);
+  writeFileSync(join(root, 'bad-dump'), '');
+  expect(await at(1, '02:00', 'daily')).toEqual(['dump']);
+  expect(await at(1, '08:40', 'hourly')).toEqual([]);
+  rmSync(join(root, 'bad-dump'));
+  expect(await at(2, '02:00', 'daily')).toEqual(['dump']);
+  expect(await at(2, '07:40', 'hourly')).toEqual([]);
+  const told = /waits until [^,]*08:30, its next time, because the day of its last one is over/;
+  expect(await call(2, '07:45', 'why', 'hourly/mail')).toMatch(told);
+  expect(await call(2, '07:45', 'status')).toMatch(told);
+  expect(await call(2, '07:45', 'hourly', '--dry-run')).toMatch(told);
+  expect(await call(2, '07:45', 'check')).toContain('OK');
+  // Once, for the second of its two times.
+  expect(await at(2, '08:35', 'hourly')).toEqual([mail(2)]);
+  expect(await at(2, '09:40', 'hourly')).toEqual([]);
+  expect(await at(3, '02:00', 'daily')).toEqual(['dump']);
+  expect(await at(3, '08:40', 'hourly')).toEqual([mail(3)]);
+});
+
+test('a script that always ends on the next day does not keep another one waiting for ever', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/a.sh': script('a', '@schedule daily at 23:30 in UTC'),
+    'jobs/hourly/b.sh': script('b', '@schedule daily at 23:30 in UTC', '@after a'),
+  });
+  const first = (Math.floor(Date.now() / DAY) + 2) * DAY;
+  for (const day of [0, 1, 2]) {
+    // The pass comes after midnight; the time before was that of the day before.
+    const clockMs = first + day * DAY + 600_000 - Date.now();
+    expect((await runWithFault(root, ['hourly'], { clockMs })).stderr).toBe('');
+    const time = `${new Date(first + (day - 1) * DAY).toISOString().slice(0, 10)}T23:30:00.000Z`;
+    expect(takeRan(root)).toEqual([`a ${time}`, `b ${time}`]);
+  }
+});
+
 test('after a boot, it runs behind what the boot runs; without one, it waits', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/other.sh': '#!/bin/sh\n', 'jobs/daily/other.sh': '#!/bin/sh\n' });
   endOrphans(root);
