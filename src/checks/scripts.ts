@@ -1,6 +1,6 @@
 import { lookIntoJobs } from '../discovery/discover.ts';
-import { hasOwnTimes } from '../discovery/script.ts';
-import type { Wait } from '../queue/links.ts';
+import { hasOwnTimes, type Script } from '../discovery/script.ts';
+import type { Stand, Wait } from '../queue/links.ts';
 import { findPause } from '../queue/pauses.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
 import type { IncidentRow } from '../store/schema.ts';
@@ -10,7 +10,7 @@ import { incidentsOf } from '../store/statements/monitor/incidents.ts';
 import { usualOf } from '../store/statements/monitor/usual.ts';
 import { FAILING, SUSPECT } from '../store/words.ts';
 import { countOf, formatSpan } from '../system/base/format.ts';
-import { HOUR_MS, MINUTE_MS, printableName, shellWord } from '../system/base/values.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS, printableName, shellWord } from '../system/base/values.ts';
 import type { CheckFacts, HealthCheck, WatchedTier, Wrong } from './check.ts';
 
 /** Its incidents tell: they are over once a run succeeds, somebody closes them, or the script is gone. */
@@ -129,15 +129,22 @@ async function withoutWaiting(
   const { discovery } = await lookIntoJobs(root);
   const ofPasses = discovery.tiers.flatMap(({ scripts }) => scripts.filter((script) => !hasOwnTimes(script)));
   const names = new Set(ofPasses.map(({ name }) => name));
-  const isStuck = ({ tier, state, runAt }: ScriptStandRow): boolean =>
-    (state === 'queued' || state === 'retrying') &&
-    nowMs - runAt > threshold * (tiers.get(tier)?.periodMs ?? 0) + HOUR_MS;
-  return suspects.filter((script) => names.has(script.name) || isStuck(script));
+  const windowed = new Set(ofPasses.flatMap(({ name, options }) => (options.between === undefined ? [] : name)));
+  const isLong = ({ tier, name }: ScriptStandRow, sinceMs: number): boolean =>
+    nowMs - sinceMs > threshold * (tiers.get(tier)?.periodMs ?? 0) + HOUR_MS + (windowed.has(name) ? DAY_MS : 0);
+  const isStuck = (script: ScriptStandRow): boolean =>
+    (script.state === 'queued' || script.state === 'retrying') && isLong(script, script.runAt);
+  return suspects.filter(
+    (script) => (names.has(script.name) && isLong(script, script.startedAt ?? script.createdAt)) || isStuck(script),
+  );
 }
 
 const isLinked = ({ state, linksMet }: ScriptStandRow): boolean => state === 'queued' && linksMet === 0;
 
-/** Scripts that have waited for others for longer than these, and they themselves, take to be run again. */
+/**
+ * Scripts that have waited for others for longer than these, and they themselves, take to be run again; and those whose
+ * time of day comes each day without a pass.
+ */
 async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number, facts: CheckFacts): Promise<Wrong[]> {
   const { nowMs, root, store } = facts;
   const longestMs = (names: readonly string[]): number =>
@@ -160,6 +167,7 @@ async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number,
   for (const suspect of suspects.filter(({ name }) => findPause(pauses, name) === null)) {
     const script = scripts.get(suspect.name);
     const stand = script && (await readStand(store, script, nowMs));
+    if (script && stand && isMissed(suspect, stand, facts)) wrong.push(tellMissed(suspect, script, facts));
     const waits = withoutFailures(stand?.gate.waits ?? []).filter((wait) => !isInOrder(wait));
     if (waits.length === 0 || !isLong(suspect, [suspect.name, ...waits.map((each) => each.script)])) continue;
     const name = printableName(suspect.name);
@@ -172,6 +180,21 @@ async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number,
     });
   }
   return wrong;
+}
+
+/** Whether nothing but its window has kept a script for more than a day, in which the window was open. */
+function isMissed({ runAt }: ScriptStandRow, { gate, queuedAt }: Stand, { nowMs }: CheckFacts): boolean {
+  if (queuedAt === null || gate.waits.length > 0 || gate.hold?.cause !== 'window') return false;
+  return nowMs - Math.max(runAt, ...Object.values(gate.ends)) > DAY_MS + HOUR_MS;
+}
+
+function tellMissed({ name, runAt }: ScriptStandRow, { options }: Script, { nowMs }: CheckFacts): Wrong {
+  return {
+    subject: name,
+    status: 'warning',
+    message: `${printableName(name)} has waited for ${formatSpan(nowMs - runAt)}: no pass came between ${options.between}`,
+    hint: 'Make its @between longer than the time between two calls of a tier: `npx folder-runner cron` shows the calls.',
+  };
 }
 
 /** A script that is gone, or paused, does not run because somebody wants it so. */

@@ -1,7 +1,9 @@
 import { shortestPeriodMs } from '../schedule/period.ts';
+import { scriptSettings } from '../settings/script-settings.ts';
 import type { ScriptOptions, Settings, TierSettings } from '../settings/settings.ts';
 import { describeProblem } from '../settings/table.ts';
 import { MINUTE_MS, once, printableName, shellWord } from '../system/base/values.ts';
+import { isZone } from '../system/base/zone.ts';
 import {
   distrustOf,
   fileName,
@@ -54,8 +56,7 @@ export function buildScript(place: TierPlace, path: string, label: string, conte
     warnings: [
       ...tags.warnings,
       ...warnOfIsolation(place, file, tags),
-      ...warnOfPing(place, file, tags),
-      ...warnOfEveryHost(place, file, tags),
+      ...warnOfHandler(place, file, tags),
       ...warnOfZone(file, tags, options),
       ...warnOfUse(launch, file, tags, content),
     ],
@@ -163,22 +164,23 @@ function warnOfIsolation({ tier }: TierPlace, file: string, { options }: ScriptT
   return [`${file}: @isolate is for handlers in jobs/queue and has no effect here`];
 }
 
-function warnOfPing({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
-  if (tier !== QUEUE_TIER || options.ping === undefined) return [];
-  return [`${file}: @ping is for scripts of tiers and has no effect on handlers`];
-}
+const ofTiers = { ping: '', everyHost: ': each job runs once', between: '' } as const;
 
-function warnOfEveryHost({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
-  if (tier !== QUEUE_TIER || options.everyHost === undefined) return [];
-  return [`${file}: @every-host is for scripts of tiers and has no effect on handlers: each job runs once`];
+function warnOfHandler({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
+  const found = scriptSettings.filter(({ key }) => key in ofTiers && key in options);
+  if (tier !== QUEUE_TIER) return [];
+  return found.map(({ key, tag }) => {
+    const why = ofTiers[key as keyof typeof ofTiers];
+    return `${file}: @${tag} is for scripts of tiers and has no effect on handlers${why}`;
+  });
 }
 
 function warnOfZone(
   file: string,
   { options: { timezone } }: ScriptTags,
-  { schedule }: ScriptOptions,
+  { schedule, between }: ScriptOptions,
 ): readonly string[] {
-  if (timezone === undefined || schedule !== undefined) return [];
+  if (timezone === undefined || schedule !== undefined || between !== undefined) return [];
   return [`${file}: @timezone has no effect without @schedule; add one such as @schedule daily at 02:30`];
 }
 
@@ -264,10 +266,21 @@ function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
   return options;
 }
 
-/** Refuses a script whose schedule is invalid, or more frequent than its tier; loads the code that reads schedules. */
+/**
+ * Refuses a script whose window or schedule is invalid, or whose schedule is more frequent than its tier; loads the code
+ * that reads them.
+ */
 export async function readScheduleChecks(): Promise<(script: Script) => Script> {
   const { shortestGapMs } = await import('../schedule/repeat/calendar.ts');
-  const { readSchedule } = await import('../schedule/repeat/parse.ts');
+  const { describeZone, readSchedule } = await import('../schedule/repeat/parse.ts');
+  const { parseWindow } = await import('../schedule/repeat/window.ts');
+  const refuseWindow = ({ options: { between, timezone } }: Script): string | null => {
+    if (between === undefined) return null;
+    if (timezone !== undefined && !isZone(timezone)) return `its ${describeZone('@timezone', timezone)}`;
+    const parsed = parseWindow(between);
+    if (!('fault' in parsed)) return null;
+    return `its @${parsed.fault}${parsed.meant === undefined ? '' : `; did you mean @between ${parsed.meant}?`}`;
+  };
   const refuse = ({ tier, options: { schedule, timezone } }: Script): string | null => {
     if (schedule === undefined) return null;
     const parsed = readSchedule(schedule, timezone ?? null);
@@ -278,7 +291,7 @@ export async function readScheduleChecks(): Promise<(script: Script) => Script> 
     return `its schedule ${JSON.stringify(schedule)} is more frequent than jobs/${tier}: move it to jobs/${tierFor(gapMs)}`;
   };
   return (script) => {
-    const refusal = refuse(script);
+    const refusal = refuseWindow(script) ?? refuse(script);
     if (refusal !== null) return { ...script, refusals: [...script.refusals, refusal] };
     const warning = warnOfNoPeriod(script);
     return warning === null ? script : { ...script, warnings: [...script.warnings, warning] };

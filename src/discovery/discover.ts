@@ -53,10 +53,10 @@ export async function findTier(runner: Pick<Runner, 'root' | 'settings'>, name: 
   return tiers[0] as Tier;
 }
 
-/** Loads the code that reads schedules only if a script has one. */
+/** Loads the code that reads times only if a script has some. */
 async function withSchedules(found: Discovery): Promise<Discovery> {
-  const hasSchedule = ({ options }: Script): boolean => options.schedule !== undefined;
-  if (!found.tiers.some(({ scripts }) => scripts.some(hasSchedule))) return found;
+  const hasTimes = ({ options }: Script): boolean => (options.schedule ?? options.between) !== undefined;
+  if (!found.tiers.some(({ scripts }) => scripts.some(hasTimes))) return found;
   const { readScheduleChecks } = await import('./build-script.ts');
   const check = await readScheduleChecks();
   return { ...found, tiers: found.tiers.map((tier) => ({ ...tier, scripts: tier.scripts.map(check) })) };

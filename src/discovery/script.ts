@@ -83,6 +83,16 @@ export function hasOwnTimes({ options, refusals }: Pick<Script, 'options' | 'ref
   return refusals.length === 0 && (options.schedule !== undefined || options.reboot === true);
 }
 
+/** Whether it may start at some times of the day only. */
+export function hasWindow({ options, refusals }: Pick<Script, 'options' | 'refusals'>): boolean {
+  return refusals.length === 0 && options.between !== undefined;
+}
+
+/** Whether it may have to wait once it is queued: for other scripts, or for its window. */
+export function mayHaveToWait(script: Pick<Script, 'links' | 'options' | 'refusals'>): boolean {
+  return script.links !== undefined || hasWindow(script);
+}
+
 /** Whether each pass of its tier runs it. */
 export function isOfEachPass(script: Pick<Script, 'options' | 'refusals'>): boolean {
   return script.refusals.length === 0 && !hasOwnTimes(script);

@@ -1,4 +1,11 @@
-import type { Link, LinkedScript, LinkKind, Script } from '../discovery/script.ts';
+import {
+  hasWindow,
+  type Link,
+  type LinkedScript,
+  type LinkKind,
+  mayHaveToWait,
+  type Script,
+} from '../discovery/script.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import { isCopyFor, machinesOf } from '../store/statements/registers.ts';
 import type { ScriptJobRow } from '../store/statements/script-jobs.ts';
@@ -58,8 +65,8 @@ export interface Gate extends JudgedLinks {
 
 /** Why a script does not run yet, although others do not keep it. */
 export interface Hold {
-  /** `lapsed`: what it waited for came on the day of its next time. */
-  readonly cause: 'lapsed';
+  /** `window`: its `@between`. `lapsed`: what it waited for came on the day of its next time. */
+  readonly cause: 'window' | 'lapsed';
   readonly untilMs: number;
 }
 
@@ -107,25 +114,42 @@ export function judgeLinks(
   return { waits, ends, endsFor };
 }
 
+/** Judges what the clock decides about a script that is queued. */
+async function judgeTimes(linked: LinkedJob, judged: JudgedLinks, nowMs: number): Promise<Pick<Gate, 'hold' | 'slot'>> {
+  const { between, schedule } = linked.script.options;
+  if (between === undefined && schedule === undefined) return { hold: null, slot: null };
+  const { lapsedUntil, slot } = await judgeSlot(linked, judged, nowMs);
+  const { openingAt } = await import('../schedule/script-times.ts');
+  const untilMs = await openingAt(linked.script.options, lapsedUntil ?? nowMs);
+  const cause = lapsedUntil === null ? 'window' : 'lapsed';
+  return { hold: untilMs > nowMs ? { cause, untilMs } : null, slot };
+}
+
+/** What keeps a script by its window alone: also one that others do not keep any more, or that is tried again. */
+export async function findHold(script: Script, nowMs: number): Promise<Hold | null> {
+  if (!hasWindow(script)) return null;
+  const { openingAt } = await import('../schedule/script-times.ts');
+  const untilMs = await openingAt(script.options, nowMs);
+  return untilMs > nowMs ? { cause: 'window', untilMs } : null;
+}
+
 /**
- * Judges a script that has times of its own, and whose links are met. Its time lapses when the day of the next one
+ * Judges the time of a script that has some of its own, and whose links are met. Its time lapses when the day of the next one
  * begins: a success of that day's scripts lets it run at that next time, so that it does not run a day late from then
  * on. Ends of scripts that were queued before count as long as there are any, however long those ran.
  */
-async function judgeTimes(
+async function judgeSlot(
   { job: { scheduled_for: queuedFor }, script: { options } }: LinkedJob,
   { waits, endsFor }: JudgedLinks,
   nowMs: number,
-): Promise<Pick<Gate, 'hold' | 'slot'>> {
-  // What is queued after a boot has no time.
-  if (options.schedule === undefined || options.reboot || queuedFor === null) return { hold: null, slot: null };
+): Promise<{ readonly slot: number | null; readonly lapsedUntil: number | null }> {
   const { ruleOf, slotAt } = await import('../schedule/script-times.ts');
   const rule = ruleOf(options);
-  if (rule === null) return { hold: null, slot: null };
+  // What is queued after a boot has no time.
+  if (rule === null || options.reboot || queuedFor === null) return { slot: null, lapsedUntil: null };
   const { at: slot, lapsesMs, nextMs } = await slotAt(rule, queuedFor, nowMs);
   const hasLapsed = lapsesMs !== null && lapsesMs <= nowMs && endsFor !== null && lapsesMs <= endsFor;
-  const isHeld = hasLapsed && nextMs !== null && waits.length === 0;
-  return { hold: isHeld ? { cause: 'lapsed', untilMs: nextMs } : null, slot };
+  return { slot, lapsedUntil: hasLapsed && waits.length === 0 ? nextMs : null };
 }
 
 /** Null: it has come to an end that is wanted, and not used yet. */
@@ -157,9 +181,21 @@ const ended: Partial<Readonly<Record<JobState, string>>> = {
 const asInstant = (atMs: number): string => new Date(atMs).toISOString();
 
 /** "waits for hourly/fetch, which failed 2026-11-03T14:05:09.123Z"; empty: for nothing. */
-export function describeGate({ waits, hold }: Pick<Gate, 'waits' | 'hold'>, pauses: readonly Pause[]): string {
-  if (hold === null) return describeWaits(waits, pauses);
-  return `waits until ${asInstant(hold.untilMs)}, its next time, because the day of its last one is over`;
+export function describeGate(
+  { waits, hold }: Pick<Gate, 'waits' | 'hold'>,
+  options: Script['options'],
+  pauses: readonly Pause[],
+): string {
+  return [...(hold === null ? [] : [describeHold(hold, options)]), describeWaits(waits, pauses)]
+    .filter(Boolean)
+    .join('; ');
+}
+
+/** "waits until 2026-11-03T21:00:00.000Z, as its @between 22:00 and 05:00 says" */
+export function describeHold({ cause, untilMs }: Hold, { between }: Script['options']): string {
+  const until = `waits until ${asInstant(untilMs)}`;
+  if (cause === 'window') return `${until}, as its @between ${printableName(between ?? '')} says`;
+  return `${until}, its next time, because the day of its last one is over`;
 }
 
 /** The same of other scripts. */
@@ -192,18 +228,24 @@ function describeStand({ cause, state, endedAt, isLinked }: Wait, tellTime: type
   return `${cause === 'used' ? 'last ' : ''}${ended[state] ?? 'ended'} ${tellTime(endedAt)}`;
 }
 
-/** How a script stands that waits for others. */
+/** How a script stands that may have to wait. */
 export interface Stand {
   readonly gate: Gate;
-  /** When it was queued, if it has waited since then; null: it does not wait now. */
+  /** When it was queued, or is tried again, if it waits now; null: it does not. */
   readonly queuedAt: number | null;
 }
 
-/** Null: the script has no links, or is refused. */
+/** Null: the script never waits, or is refused. */
 export async function readStand(store: Store, script: Script, nowMs: number): Promise<Stand | null> {
-  if (script.links === undefined) return null;
+  if (!mayHaveToWait(script)) return null;
   const rows = await store.scriptJobs.named([script.name]);
   const job = rows.find(({ host }) => host === hostOf(script));
+  if (job !== undefined && job.finished_at === null && !mayWait(job, script)) {
+    // It waits for no others any more.
+    const hold = await findHold(script, Math.max(nowMs, job.run_at));
+    const isIdle = hold !== null && (job.state === 'queued' || job.state === 'retrying');
+    if (isIdle) return { gate: { ...nothing, hold }, queuedAt: job.run_at };
+  }
   const gates = await readGates(store, store, [{ job: job ?? unqueued, script }], nowMs);
   const gate = gates.get(script.name) as Gate;
   const isWaiting = job !== undefined && mayWait(job, script) && !isOpen(gate);
@@ -211,6 +253,7 @@ export async function readStand(store: Store, script: Script, nowMs: number): Pr
 }
 
 const unqueued = { ends_used: null, scheduled_for: null };
+const nothing = { waits: [], ends: {}, endsFor: null, slot: null };
 
 /** A site's log, and the pauses in force. */
 interface Readable {
@@ -219,11 +262,12 @@ interface Readable {
   readonly pauses: () => Promise<readonly Pause[]>;
 }
 
-/** A stand in words: what the script waits for, empty if for nothing. Null: it has no links, is refused, or has no log. */
+/** A stand in words: what the script waits for, empty if for nothing. Null: it never waits, is refused, or has no log. */
 export async function readWordedStand({ store, nowMs, pauses }: Readable, script: Script) {
   const stand = store && (await readStand(store, script, nowMs));
   if (stand === null) return null;
-  return { text: isOpen(stand.gate) ? '' : describeGate(stand.gate, await pauses()), sinceMs: stand.queuedAt };
+  const { gate, queuedAt: sinceMs } = stand;
+  return { text: describeGate(gate, script.options, await pauses()), sinceMs, untilMs: gate.hold?.untilMs ?? null };
 }
 
 /**
@@ -231,7 +275,10 @@ export async function readWordedStand({ store, nowMs, pauses }: Readable, script
  *
  * @param gates those of scripts that may have to wait, by name
  */
-export function foreseeOrder(scripts: readonly Script[], gates: ReadonlyMap<string, Gate>): readonly string[] {
+export function foreseeOrder(
+  scripts: readonly Script[],
+  gates: ReadonlyMap<string, Pick<Gate, 'waits' | 'hold'>>,
+): readonly string[] {
   const order: string[] = [];
   const left = new Map(scripts.map((script) => [script.name, script]));
   const isFree = ({ name, links = [] }: Script): boolean => {
@@ -265,12 +312,9 @@ export function readUsedEnds({ ends_used }: Pick<ScriptJobRow, 'ends_used'>): Us
 export const withoutFailures = (waits: readonly Wait[]): readonly Wait[] =>
   waits.filter(({ kind }) => kind !== 'afterFailure');
 
-/** Whether the links of a script decide whether its job may begin: not any more once they were met, or it was tried. */
-export function mayWait(
-  job: Pick<ScriptJobRow, 'state' | 'links_met'>,
-  script: Pick<Script, 'links'> | undefined,
-): boolean {
-  return script?.links !== undefined && job.links_met !== 1 && job.state === 'queued';
+/** Whether others decide whether the job of a script may begin: not any more once they have, or it was tried. */
+export function mayWait(job: Pick<ScriptJobRow, 'state' | 'links_met'>, script: Script | undefined): boolean {
+  return script !== undefined && mayHaveToWait(script) && job.links_met !== 1 && job.state === 'queued';
 }
 
 /** A script that waits for others, with its row. */

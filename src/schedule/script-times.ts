@@ -4,6 +4,7 @@ import { ruleZone } from '../system/base/zone.ts';
 import { latestTime, nextTimeAfter } from './repeat/calendar.ts';
 import { parseSchedule } from './repeat/parse.ts';
 import type { CalendarRule } from './repeat/rule.ts';
+import { nextOpening, parseWindow } from './repeat/window.ts';
 
 /** The facts from which the due time of a script follows. UTC epoch milliseconds. */
 export interface ScriptTimes {
@@ -76,4 +77,16 @@ export function ruleOf({ schedule, timezone }: ScriptOptions): CalendarRule | nu
   if (schedule === undefined) return null;
   const parsed = parseSchedule(schedule, timezone ?? null);
   return 'rule' in parsed ? parsed.rule : null;
+}
+
+/**
+ * The first moment from `atMs` on at which a script may start by its `@between`: `atMs` itself, unless that is outside
+ * of its window.
+ */
+export async function openingAt(options: ScriptOptions, atMs: number): Promise<number> {
+  const { between, timezone } = options;
+  const window = between === undefined ? null : parseWindow(between);
+  // A script with an unreadable window is refused for it.
+  if (window === null || 'fault' in window) return atMs;
+  return await nextOpening(window, atMs, timezone ?? ruleOf(options)?.zone ?? null);
 }

@@ -281,6 +281,12 @@ export const readRuleText: Reader<string, string> = (found) => {
     : { value: text };
 };
 
+/** The same of a window of the day. */
+export const readWindowText: Reader<string, string> = (found) =>
+  typeof found === 'string' && found.trim() !== ''
+    ? { value: found.trim().replace(/^between /i, '') }
+    : { expected: 'two times of the day such as 22:00 and 05:00' };
+
 export const readZoneName: Reader<string, string> = (found) =>
   typeof found === 'string' && /^[\w+/-]+$/.test(found.trim())
     ? { value: found.trim() }

@@ -16,6 +16,7 @@ import {
   readTimerMs,
   readUrl,
   readWholeNumber,
+  readWindowText,
   readZoneName,
 } from './readers.ts';
 import { type Entry, heldName } from './table.ts';
@@ -104,6 +105,10 @@ export const scriptTable = {
   always: { read: readNamesOfScripts, addsUp: true, alsoCalled: ['after-any', 'finally'] },
   /** The zone of a schedule that names none: `Europe/Berlin`. Default: the zone of the settings. */
   timezone: { read: readZoneName, alsoCalled: ['tz', 'zone'] },
+  /**
+   * The time of day at which it may start, `22:00 and 05:00`: if it is due at another time, it waits. Default: any time.
+   */
+  between: { read: readWindowText, alsoCalled: ['window', 'time-window', 'only-between', 'during'] },
   /** Run once after each boot of the machine. Default false. */
   reboot: { read: readFlag, alsoCalled: ['boot', 'on-boot', 'startup'] },
   /**

@@ -237,7 +237,10 @@ export const tables = {
       finished_at: instant.orNull,
       /** One sentence about the reason for its state. */
       reason: text.orNull,
-      /** For a script that waits for others: 0 from when it is queued, 1 once they have ended as it wants. Null: it does not. */
+      /**
+       * For a script that may have to wait for others, or for its time of day: 0 from when it is queued, 1 once it may run.
+       * Null: it does not wait.
+       */
       links_met: flag.orNull
         .check({
           sqlite: [

@@ -55,6 +55,7 @@ export const siteOf = (
   },
   pauses: async () => pauses,
   crontab: async () => null,
+  nowMs: Date.now(),
 });
 
 export async function writeLog(root: string): Promise<WrittenLog> {

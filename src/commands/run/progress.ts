@@ -166,7 +166,7 @@ function showNotices(events: WorkerEvents, { above, room }: Terminal): void {
   };
   events.on('pass-skipped', ({ reason }) => show(`Skipped: ${withInstants(reason, room().clock.short)}.`));
   events.on('warning', warn);
-  events.on('deferred', warn);
+  events.on('deferred', (text) => warn(withInstants(text, room().clock.short)));
 }
 
 /** The output of a run, on its way to a terminal. */

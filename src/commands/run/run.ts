@@ -1,5 +1,5 @@
 import { findScriptToRun } from '../../discovery/find-script.ts';
-import type { Script } from '../../discovery/script.ts';
+import { mayHaveToWait, type Script } from '../../discovery/script.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { createClock } from '../../report/text/clock.ts';
 import { describePaused } from '../../report/text/words.ts';
@@ -27,7 +27,7 @@ export async function runCommand(context: CommandContext, options: Given<'run'>,
     return await showPlan(context, runner, [request], { json: options.json, args });
   }
   await notePause(context, runner.root, script.name);
-  if (script.links !== undefined) await noteLinks(context, runner.root, script);
+  if (mayHaveToWait(script)) await noteLinks(context, runner.root, script);
   const show = { isAwaited: true, isTold, isLive: quiet !== true, ...(args.length > 0 && { args }) };
   const { ends } = await runAndShow(context, runner, show, async (call) => {
     const isExplained = noteExplanation(call.events);
@@ -75,7 +75,7 @@ async function notePause(context: CommandContext, root: string, script: string):
   context.stderr.write(`Note: ${what}; ${printableLine(script)} runs all the same, because you named it.\n`);
 }
 
-/** A script that is run by name does not wait for others. */
+/** A script that is run by name does not wait. */
 async function noteLinks(context: CommandContext, root: string, script: Script): Promise<void> {
   const text = await readAwaited(context, root, script);
   if (!text) return;

@@ -1,4 +1,4 @@
-import type { Script } from '../../discovery/script.ts';
+import { mayHaveToWait, type Script } from '../../discovery/script.ts';
 import type { NewScriptJob, ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { machineName } from '../../system/process/identity.ts';
@@ -10,8 +10,8 @@ export function newJobOf(
   { script, scheduledFor }: { readonly script: Script; readonly scheduledFor: number | null },
   at: number,
 ): NewScriptJob {
-  const { name, tier, links } = script;
-  return { name, tier, host: hostOf(script), scheduledFor, at, isLinked: links !== undefined };
+  const { name, tier } = script;
+  return { name, tier, host: hostOf(script), scheduledFor, at, mayHaveToWait: mayHaveToWait(script) };
 }
 
 /** The only machine that a job of this script is for; null: any that has it. */

@@ -160,7 +160,7 @@ export interface OverviewQuery extends TimeWindow {
 const RECENT_RUNS = 20;
 
 /** The parts of a site that an overview is made of. */
-export type SiteOfOverview = Pick<Site, 'view' | 'store' | 'known' | 'jobs' | 'pauses' | 'crontab'>;
+export type SiteOfOverview = Pick<Site, 'view' | 'store' | 'known' | 'jobs' | 'pauses' | 'crontab' | 'nowMs'>;
 
 /** The query, and the facts about the site that are not in the log. */
 interface Asked extends OverviewQuery {

@@ -247,7 +247,8 @@ type WaitingState = (typeof waitingStates)[number];
 
 /**
  * A script's job that has not ended and does not run. `queued`: the worker of its tier comes to it. `claimed`: it begins
- * in a moment. `deferred`: the next call of any tier does. `linked`: it waits for other scripts. `retrying`: the first call of any tier after `runAtMs` does.
+ * in a moment. `deferred`: the next call of any tier does. `linked`: it waits for other
+ * scripts, or for its time of day. `retrying`: the first call of any tier after `runAtMs` does.
  */
 export const waitingRecord = record('WaitingScript', {
   script: shown.text.like('hourly/clean-tmp'),
@@ -263,11 +264,16 @@ export const waitingRecord = record('WaitingScript', {
 
 export type WaitingScriptJob = Values<typeof waitingRecord>;
 
+interface MayWait {
+  /** Its script waits for other scripts, or for its time of day. */
+  readonly mayHaveToWait: boolean;
+}
+
 /** Scripts' jobs that have not ended and do not run. */
 export async function selectWaiting(
   db: Kysely<ActivityLog>,
   holders: readonly TierHolder[],
-): Promise<WaitingScriptJob[]> {
+): Promise<(WaitingScriptJob & MayWait)[]> {
   const open = await db
     .selectFrom('jobs')
     .select(['name', 'tier', 'state', 'started_at', 'run_at', 'attempts', 'reason', 'links_met'])
@@ -285,6 +291,7 @@ export async function selectWaiting(
     script,
     tier,
     state: waitingState({ tier, state, links_met, reason: job.reason }, holders),
+    mayHaveToWait: links_met !== null,
     sinceMs: Math.min(run_at, started_at ?? run_at),
     runAtMs: run_at,
   }));

@@ -4,27 +4,31 @@ import { UsageError } from '../../system/base/errors.ts';
 import { selectWaiting, type TierHolder, type WaitingScriptJob } from './tier.ts';
 
 /**
- * Scripts' jobs that have not ended and do not run; those that wait for other scripts tell which, as their `reason`. The
- * files and the code for that are read only if a job waits so.
+ * Scripts' jobs that have not ended and do not run; those that wait for other scripts, or for their time of day, tell
+ * that as their `reason`. The files and the code for that are read only if a job may wait so.
  */
 export async function readWaiting(
   site: Pick<Site, 'view' | 'store' | 'jobs' | 'pauses' | 'nowMs'>,
   holders: readonly TierHolder[],
 ): Promise<readonly WaitingScriptJob[]> {
   const waiting = await selectWaiting((await site.view()).db, holders);
-  const linked = waiting.filter(({ state }) => state === 'linked');
-  if (linked.length === 0) return waiting;
-  const stands = await readStands(site, new Set(linked.map(({ script }) => script)));
+  const names = new Set(waiting.flatMap(({ mayHaveToWait, script }) => (mayHaveToWait ? script : [])));
+  if (names.size === 0) return waiting;
+  const stands = await readStands(site, names);
   return waiting.map((job) => {
-    const stand = job.state === 'linked' ? stands.get(job.script) : undefined;
+    const stand = stands.get(job.script);
     // A script that runs on each machine has a job for each, and the stand is that of this machine.
-    return stand?.queuedAtMs === job.runAtMs ? { ...job, reason: stand.reason } : job;
+    if (stand?.queuedAtMs !== job.runAtMs) return job;
+    if (job.state === 'retrying') return { ...job, runAtMs: stand.untilMs ?? job.runAtMs };
+    return { ...job, state: 'linked', reason: stand.reason };
   });
 }
 
 interface WaitingStand {
   readonly queuedAtMs: number;
   readonly reason: string;
+  /** When its own times let it begin; null: they do now. */
+  readonly untilMs: number | null;
 }
 
 async function readStands(
@@ -37,7 +41,7 @@ async function readStands(
   for (const script of tiers.flatMap(({ scripts }) => scripts).filter(({ name }) => names.has(name))) {
     const stand = await readWordedStand(site, script);
     if (stand === null || stand.sinceMs === null) continue;
-    stands.set(script.name, { queuedAtMs: stand.sinceMs, reason: stand.text });
+    stands.set(script.name, { queuedAtMs: stand.sinceMs, reason: stand.text, untilMs: stand.untilMs });
   }
   return stands;
 }

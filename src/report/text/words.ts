@@ -49,13 +49,14 @@ export function describeOptions(options: ScriptOptions, tier: string): string[] 
 export function describeSetOptions(options: ScriptOptions): string[] {
   const { timeoutMs, retries, retryDelay, onCrash, offline, memoryBytes, nice, env, tags } = options;
   const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate, host, everyHost } = options;
-  const { schedule, timezone, reboot, after, afterFailure, always } = options;
+  const { schedule, timezone, between, reboot, after, afterFailure, always } = options;
   const { shell, failOn, expect } = options;
   const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
     value === undefined ? [] : [tell(value)];
   return [
     ...said(schedule, (rule) => rule),
-    ...(schedule === undefined ? [] : said(timezone, (zone) => `by the clock of ${zone}`)),
+    ...said(between, (window) => `between ${window}`),
+    ...(schedule === undefined && between === undefined ? [] : said(timezone, (zone) => `by the clock of ${zone}`)),
     ...(reboot === true ? ['after each boot'] : []),
     ...said(after, (names) => `after ${names.join(' ')}`),
     ...said(afterFailure, (names) => `after a failure of ${names.join(' ')}`),

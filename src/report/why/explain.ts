@@ -176,14 +176,17 @@ function explainPause({ pause, script }: WhyFacts, clock: Clock): Finding {
   return wrong('paused', describePaused(pause, script, clock), cure);
 }
 
-function explainLinks({ links, script }: WhyFacts, clock: Clock): Finding[] {
+function explainLinks({ links, script, waiting }: WhyFacts, clock: Clock): Finding[] {
   if (links === null) return [];
-  const { text, sinceMs } = links;
-  if (text === '') return [fine('after', 'all that it waits for has ended as it wants')];
+  const { text, sinceMs, hasLinks } = links;
+  const topic = hasLinks ? 'after' : 'between';
+  if (text === '')
+    return [fine(topic, hasLinks ? 'all that it waits for has ended as it wants' : 'it may start at this time of day')];
   const told = withInstants(text, clock.short);
-  if (sinceMs === null) return [fine('after', `once it is queued, it ${told}`)];
+  if (sinceMs === null) return [fine(topic, `once it is queued, it ${told}`)];
   const cure = `\`npx folder-runner run ${shellWord(printableLine(script))}\` runs it without waiting.`;
-  return [notable('after', `it ${told}; queued since ${clock.short(sinceMs)}`, cure)];
+  const since = waiting?.state === 'retrying' ? '' : `; queued since ${clock.short(sinceMs)}`;
+  return [notable(topic, `it ${told}${since}`, cure)];
 }
 
 function explainJob(facts: WhyFacts, clock: Clock): Finding[] {
@@ -202,8 +205,9 @@ function explainJob(facts: WhyFacts, clock: Clock): Finding[] {
   return [notable('last job', text, null)];
 }
 
-/** Whether it is queued, and waits for other scripts. */
-export const isLinked = ({ links }: WhyFacts): boolean => links !== null && links.sinceMs !== null;
+/** Whether it is queued, and waits for other scripts, or for its time of day. */
+export const isLinked = ({ links, waiting }: WhyFacts): boolean =>
+  links !== null && links.sinceMs !== null && waiting?.state !== 'retrying';
 
 function explainWaiting({ waiting, tries }: WhyFacts, clock: Clock): Finding {
   if (waiting === null) return fine('job', 'none');

@@ -1,4 +1,4 @@
-import { fileChangedMs, type Script } from '../../discovery/script.ts';
+import { fileChangedMs, mayHaveToWait, type Script } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
@@ -22,11 +22,15 @@ import {
   type WaitingScriptJob,
 } from '../model/tier.ts';
 
-/** The scripts whose ends a script waits for, in words, and since when it is queued for that. */
+/** What a script waits for, in words, and since when it is queued for that. */
 interface LinkFacts {
   readonly text: string;
-  /** Null: nothing does now. */
+  /** When it was queued, or is tried again; null: it does not wait now. */
   readonly sinceMs: number | null;
+  /** When its own times let it begin; null: they do now. */
+  readonly untilMs: number | null;
+  /** Whether it waits for other scripts at all. */
+  readonly hasLinks: boolean;
 }
 
 /** Facts of the log and the file system about one script. */
@@ -45,7 +49,7 @@ export interface WhyFacts {
   readonly pause: Pause | null;
   readonly running: RunningRun | null;
   readonly waiting: WaitingScriptJob | null;
-  /** The scripts that it waits for, and since when; null: it waits for none. */
+  /** Null: it never waits for other scripts, or for its time of day. */
   readonly links: LinkFacts | null;
   readonly lastRun: RunRecord | null;
   /** The change of content since it last succeeded, if the last run failed. */
@@ -83,7 +87,7 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
     pause: findPause(await site.pauses(), script),
     running: (await selectRunning(log)).find(ofScript) ?? null,
     waiting: (await selectWaiting(db, holders)).find(ofScript) ?? null,
-    links: file?.links === undefined ? null : await readLinks(site, file),
+    links: file === null || !mayHaveToWait(file) ? null : await readLinks(site, file),
     lastRun,
     change: lastRun && (await selectChange(log, lastRun)),
     lastSuccess: await selectNewestRun(log, script, { outcomes: ['succeeded'] }),
@@ -96,7 +100,8 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
 
 async function readLinks(site: Site, file: Script): Promise<LinkFacts | null> {
   const { readWordedStand } = await import('../../queue/links.ts');
-  return await readWordedStand(site, file);
+  const stand = await readWordedStand(site, file);
+  return stand && { ...stand, hasLinks: file.links !== undefined };
 }
 
 async function readNext(site: Site, file: Script | null, tier: TierState): Promise<NextTime | null> {

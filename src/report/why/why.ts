@@ -217,7 +217,9 @@ function concludeWhy(facts: WhyFacts, { script, settingsProblem }: Obstacles, cl
   }
   if (facts.pause !== null) return concludePaused(facts, clock);
   if (isLinked(facts) && facts.links !== null) {
-    return `It ${withInstants(facts.links.text, clock.short)}, and runs once that is so.`;
+    const then =
+      facts.links.untilMs === null ? 'runs once that is so' : 'will run with the first call of any tier after that';
+    return `It ${withInstants(facts.links.text, clock.short)}, and ${then}.`;
   }
   return concludeWaiting(facts, clock) ?? concludeTier(facts, clock);
 }
@@ -229,14 +231,14 @@ function concludePaused({ pause }: WhyFacts, clock: Clock): string {
   return `It does not run because it is paused until ${clock.short(pause.until)}; ${command} ends the pause now.`;
 }
 
-function concludeWaiting({ waiting, nowMs }: WhyFacts, clock: Clock): string | null {
+function concludeWaiting({ waiting, links, nowMs }: WhyFacts, clock: Clock): string | null {
   if (waiting === null) return null;
   if (waiting.state === 'queued') return 'It will run in the current pass.';
   if (waiting.state === 'claimed') return 'It begins in a moment.';
   if (waiting.state === 'deferred') return 'It will run with the next call of any tier, first in line.';
   if (waiting.state === 'linked') return 'It will run with the next call of any tier: what it waited for has come.';
-  const isDue = waiting.runAtMs <= nowMs;
-  const when = isDue ? 'the next call of any tier' : `the first call of any tier after ${clock.short(waiting.runAtMs)}`;
+  const atMs = Math.max(waiting.runAtMs, links?.untilMs ?? waiting.runAtMs);
+  const when = atMs <= nowMs ? 'the next call of any tier' : `the first call of any tier after ${clock.short(atMs)}`;
   return `It will be retried by ${when}.`;
 }
 

@@ -157,7 +157,8 @@ function toRule(
   return { rule: { kind: 'calendar', text, ...parsed, zone } };
 }
 
-function describeZone(word: string, zone: string): string {
+/** A fault in the name of a zone. */
+export function describeZone(word: string, zone: string): string {
   const nearest = nearestZone(zone);
   const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
   return `${word} needs a time zone such as Europe/Berlin or UTC${writeFound(zone)}${hint}`;

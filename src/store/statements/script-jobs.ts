@@ -17,8 +17,8 @@ export interface NewScriptJob {
   readonly scheduledFor: number | null;
   /** Whether it is queued whatever slot it was queued for before. Its row keeps that slot if `scheduledFor` is null. */
   readonly isAgain?: boolean;
-  /** Whether it waits for other scripts. Default false. */
-  readonly isLinked?: boolean;
+  /** Whether it may have to wait for other scripts, or for its time of day. Default false. */
+  readonly mayHaveToWait?: boolean;
   readonly at: number;
 }
 
@@ -107,8 +107,8 @@ type Which = 'always' | 'new';
 
 const columns = ['name', 'tier', 'host', 'state', 'ready', 'scheduled_for', 'run_at', 'created_at', 'links_met'];
 
-const valuesOf = ({ name, tier, host, scheduledFor, at, isLinked }: NewScriptJob): readonly unknown[] => [
-  ...[name, tier, host ?? null, 'queued', null, scheduledFor, at, at, isLinked ? 0 : null],
+const valuesOf = ({ name, tier, host, scheduledFor, at, mayHaveToWait }: NewScriptJob): readonly unknown[] => [
+  ...[name, tier, host ?? null, 'queued', null, scheduledFor, at, at, mayHaveToWait ? 0 : null],
 ];
 
 const upsertText = `insert into jobs (id, ${columns.join(', ')}) values (${nextNumber}, ${columns.map(() => '?').join(', ')})
@@ -177,9 +177,9 @@ async function enqueueOnServer(
   return jobs.map((job) => ids.get(job) ?? null);
 }
 
-const begunAnew = ({ tier, at, isLinked }: NewScriptJob): RowChange['set'] => ({
+const begunAnew = ({ tier, at, mayHaveToWait }: NewScriptJob): RowChange['set'] => ({
   ...{ tier, state: 'queued', run_at: at, started_at: null, attempts: 0 },
-  ...{ claim_token: null, finished_at: null, reason: null, links_met: isLinked ? 0 : null },
+  ...{ claim_token: null, finished_at: null, reason: null, links_met: mayHaveToWait ? 0 : null },
 });
 
 const enqueuedColumns = [

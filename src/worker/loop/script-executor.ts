@@ -1,6 +1,6 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { join } from 'node:path';
-import { hasOwnTimes } from '../../discovery/script.ts';
+import { hasOwnTimes, hasWindow } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { hasRoomToHold, holdScript } from '../../execution/script/run-script.ts';
 import { decideRetry, policyOf } from '../../queue/settle/retry-policy.ts';
@@ -76,7 +76,13 @@ async function findDueTimes(pass: WorkingPass, jobs: readonly PassJob[]): Promis
     const dueMs = await dueByCrontab(script.tier, call, crontab);
     return dueMs === null ? null : dueMs + aheadMs;
   };
-  return await Promise.all(jobs.map(async (job) => ({ ...job, dueAt: await dueAtOf(job) })));
+  const opensAt = async (job: PassJob): Promise<number | null> => {
+    const dueMs = await dueAtOf(job);
+    if (dueMs === null || !hasWindow(job.script)) return dueMs;
+    const { openingAt } = await import('../../schedule/script-times.ts');
+    return await openingAt(job.script.options, dueMs);
+  };
+  return await Promise.all(jobs.map(async (job) => ({ ...job, dueAt: await opensAt(job) })));
 }
 
 /**
@@ -211,9 +217,19 @@ class ScriptExecutor implements Executor<JobTurn> {
     if (job.notBefore !== undefined) await sleepUntil(stop.noMore, job.notBefore - this.#pass.runner.now());
     const reason = (await admit?.(job.script)) ?? null;
     if (reason !== null) stop.startNothing(reason);
-    if (stop.reason === null) return job;
+    if (stop.reason === null) return (await this.#isShut(job)) ? await this.#admitNext() : job;
     this.#pass.waiting.unshift(job);
     return null;
+  }
+
+  /** Whether the window of a job has shut since its pass began. It stays queued until its window opens again. */
+  async #isShut({ script }: PassJob): Promise<boolean> {
+    const { worker, runner, events } = this.#pass;
+    if (!hasWindow(script) || worker.kind === 'script') return false;
+    const { describeHold, findHold } = await import('../../queue/links.ts');
+    const hold = await findHold(script, runner.now() - clockOffsetMs());
+    if (hold !== null) events.emit('deferred', `${script.name} ${describeHold(hold, script.options)}`);
+    return hold !== null;
   }
 
   async run(turn: JobTurn): Promise<void> {
@@ -254,7 +270,7 @@ class ScriptExecutor implements Executor<JobTurn> {
     const { launch, refusals } = job.script;
     const { lastDurationMs } = history;
     const isShort = lastDurationMs !== null && lastDurationMs <= LONGEST_BEFORE_HELD_MS;
-    return isShort && launch.kind === 'node' && refusals.length === 0;
+    return isShort && launch.kind === 'node' && refusals.length === 0 && !hasWindow(job.script);
   }
 
   async #end(ended: EndedRun<ScriptRun>): Promise<Settled> {
@@ -287,8 +303,11 @@ class ScriptExecutor implements Executor<JobTurn> {
   async #isNextWanted(): Promise<boolean> {
     const { admit, stop } = this.#pass;
     const held = await this.#held?.catch(() => null);
-    if (admit !== null || stop.reason !== null || this.#claimed.length > 0) return false;
-    return held == null || this.#isToBeHeld(this.#pass.waiting[0], held);
+    const [job] = this.#pass.waiting;
+    // A script with a window is claimed only when it starts.
+    if (admit !== null || stop.reason !== null || this.#claimed.length > 0 || (job && hasWindow(job.script)))
+      return false;
+    return held == null || this.#isToBeHeld(job, held);
   }
 
   async giveBack(): Promise<void> {

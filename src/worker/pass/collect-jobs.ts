@@ -1,4 +1,4 @@
-import { hasOwnTimes, type Script } from '../../discovery/script.ts';
+import { hasOwnTimes, mayHaveToWait, type Script } from '../../discovery/script.ts';
 import { deferScripts, hostOf, isDue, newJobOf } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { cancelWaiting } from '../../queue/settle/change-by-event.ts';
@@ -61,15 +61,16 @@ export async function collectJobs(collector: Collector): Promise<readonly PassJo
     : await claimFirst(collector, jobs);
 }
 
-/** The code that reads links is loaded only if there are any. */
+/** The code for scripts that may have to wait is loaded only if there are any. */
 async function linkJobs(
-  { call: { store }, session, request, at }: Collector,
+  { call: { store, trigger, events }, session, request, at }: Collector,
   jobs: readonly PassJob[],
   rows: readonly ScriptJobRow[],
 ): Promise<readonly PassJob[]> {
-  if (jobs.every(({ script }) => script.links === undefined)) return jobs;
+  if (!jobs.some(({ script }) => mayHaveToWait(script))) return jobs;
   const { linkJobs: link } = await import('./links.ts');
-  return await link(jobs, { store, session, rows, isByHand: request.kind === 'script', at });
+  const tell = trigger === 'manual' ? (text: string) => void events.emit('deferred', text) : null;
+  return await link(jobs, { store, session, rows, isByHand: request.kind === 'script', at, tell });
 }
 
 /** The first job starts at once, so that it is claimed in the transaction that queues it. */

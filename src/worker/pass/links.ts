@@ -1,6 +1,15 @@
 import type { LinkedScript, Script } from '../../discovery/script.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
-import { isOpen, judgeLinks, type LinkedRow, mayWait, namesOf, readGates } from '../../queue/links.ts';
+import {
+  describeHold,
+  findHold,
+  isOpen,
+  judgeLinks,
+  type LinkedRow,
+  mayWait,
+  namesOf,
+  readGates,
+} from '../../queue/links.ts';
 import { policyOf } from '../../queue/settle/retry-policy.ts';
 import type { Settled } from '../../queue/settle/settle.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
@@ -18,6 +27,8 @@ interface Linking {
   /** Whether a person runs the script by name: then it waits for nothing, and uses the ends that there are. */
   readonly isByHand: boolean;
   readonly at: number;
+  /** Tells a person at a terminal which scripts their windows keep; null: nobody is there. */
+  readonly tell: ((text: string) => void) | null;
 }
 
 /** The jobs that a pass runs: without those that wait for scripts which are none of the pass. */
@@ -26,10 +37,21 @@ export async function linkJobs(jobs: readonly PassJob[], linking: Linking): Prom
   const linked: PassJob[] = [];
   for (const job of jobs) {
     const row = rows.get(job.id as number);
-    const free = row === undefined || !mayWait(row, job.script) ? job : await meetLinks(job, row, linking);
+    const free =
+      row === undefined || !mayWait(row, job.script)
+        ? await keepShut(job, linking)
+        : await meetLinks(job, row, linking);
     linked.push(free ?? { ...job, waits: true });
+    const hold =
+      free === null && linking.tell !== null ? await findHold(job.script, linking.at - clockOffsetMs()) : null;
+    if (hold !== null) linking.tell?.(`${job.script.name} ${describeHold(hold, job.script.options)}`);
   }
   return withoutIdle(linked);
+}
+
+/** Null: its window is shut. */
+async function keepShut(job: PassJob, { isByHand, at }: Pick<Linking, 'isByHand' | 'at'>): Promise<PassJob | null> {
+  return isByHand || (await findHold(job.script, at - clockOffsetMs())) === null ? job : null;
 }
 
 /**
@@ -41,7 +63,7 @@ export async function linkJobs(jobs: readonly PassJob[], linking: Linking): Prom
 async function meetLinks(
   job: PassJob,
   row: ScriptJobRow,
-  { store, session, isByHand, at }: Omit<Linking, 'rows'>,
+  { store, session, isByHand, at }: Omit<Linking, 'rows' | 'tell'>,
 ): Promise<PassJob | null> {
   const { script } = job;
   const gate = (await readGates(store, session, [{ job: row, script }], at - clockOffsetMs())).get(script.name);
@@ -52,23 +74,27 @@ async function meetLinks(
   return { ...job, scheduledFor: slot, ...(job.seen && { seen: { ...job.seen, scheduled_for: slot } }) };
 }
 
-/** Those of a tier's open jobs that do not wait for others. */
+/** Those of a tier's open jobs that may begin. */
 export async function findFree(
   store: Store,
   open: readonly ScriptJobRow[],
   scripts: ReadonlyMap<string, Script>,
   at: number,
 ): Promise<readonly ScriptJobRow[]> {
-  const linked = open.flatMap((job) => {
+  const nowMs = at - clockOffsetMs();
+  const known = open.flatMap((job) => {
     const script = scripts.get(job.name);
-    return script !== undefined && mayWait(job, script) ? [{ job, script }] : [];
+    return script === undefined ? [] : [{ job, script }];
   });
-  const gates = await readGates(store, store, linked, at - clockOffsetMs());
-  const isFree = (job: ScriptJobRow): boolean => {
-    const gate = linked.some((each) => each.job === job) ? gates.get(job.name) : undefined;
-    return gate === undefined || isOpen(gate);
-  };
-  return open.filter(isFree);
+  const linked = known.filter(({ job, script }) => mayWait(job, script));
+  const gates = await readGates(store, store, linked, nowMs);
+  const kept = new Set<ScriptJobRow>();
+  for (const each of known) {
+    const gate = linked.includes(each) ? gates.get(each.script.name) : undefined;
+    const isFree = gate === undefined ? (await findHold(each.script, nowMs)) === null : isOpen(gate);
+    if (!isFree) kept.add(each.job);
+  }
+  return open.filter((job) => !kept.has(job));
 }
 
 /** Leaves out each job that waits, unless a job that it waits for is run by the same pass. */
@@ -78,7 +104,19 @@ export function withoutIdle(jobs: readonly PassJob[]): readonly PassJob[] {
   return left.length === jobs.length ? jobs : withoutIdle(left);
 }
 
-/** For a pass without the log: the jobs of which some wait for others, without those that wait for any other script. */
+/** For a pass without the log: the jobs whose windows are open, and what keeps the others. */
+export async function withoutShut(jobs: readonly PassJob[], at: number) {
+  const shut: string[] = [];
+  const open: PassJob[] = [];
+  for (const job of jobs) {
+    const hold = await findHold(job.script, at);
+    if (hold === null) open.push(job);
+    else shut.push(`${job.script.name} ${describeHold(hold, job.script.options)}`);
+  }
+  return { open, shut };
+}
+
+/** The same for links: the jobs of which some wait for others, without those that wait for any other script. */
 export function withoutStrange(jobs: readonly PassJob[]) {
   const strange: Script[] = [];
   let linked = jobs.map((job) => (job.script.links === undefined ? job : { ...job, waits: true as const }));

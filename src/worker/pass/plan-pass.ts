@@ -1,6 +1,6 @@
 import prettyMilliseconds from 'pretty-ms';
 import { runVariableNames } from '../../child/contract.ts';
-import { hasOwnTimes, type Script } from '../../discovery/script.ts';
+import { hasOwnTimes, mayHaveToWait, type Script } from '../../discovery/script.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
 import { findSecrets, isSecretName, maskSecrets } from '../../execution/secrets.ts';
 import { buildEnvironment, commandOf } from '../../execution/start/process.ts';
@@ -113,22 +113,28 @@ function judgeOpen(
   });
 }
 
-/** Scripts that wait for others run behind those of the same pass, or not at all: without failures, as foreseen here. */
+/**
+ * Scripts that wait for others run behind those of the same pass, or not at all: without failures, as foreseen here.
+ * Those whose time of day has not come do not run.
+ */
 async function foreseeLinks(
   { store, runner }: Planning,
   fates: readonly Judged[],
   open: readonly ScriptJobRow[],
   pauses: readonly Pause[],
 ): Promise<readonly Judged[]> {
-  if (store === null || fates.every(({ script }) => script?.links === undefined)) return fates;
-  const { describeGate, foreseeOrder, readStand } = await import('../../queue/links.ts');
-  const gates = new Map<string, Gate>();
+  if (!fates.some(({ script }) => script !== undefined && mayHaveToWait(script))) return fates;
+  const { describeGate, findHold, foreseeOrder, mayWait, readStand } = await import('../../queue/links.ts');
+  const gates = new Map<string, Pick<Gate, 'waits' | 'hold'>>();
   const nowMs = runner.now() - clockOffsetMs();
   for (const { name, script, fate } of fates) {
+    if (fate !== 'runs' || script === undefined) continue;
     const job = open.find((each) => each.name === name);
-    const mayWait = job === undefined || (job.state === 'queued' && job.links_met !== 1);
-    const stand = fate === 'runs' && script !== undefined && mayWait ? await readStand(store, script, nowMs) : null;
-    if (stand !== null) gates.set(name, stand.gate);
+    if (store === null) gates.set(name, { waits: [], hold: await findHold(script, nowMs) });
+    const stand = store && (await readStand(store, script, nowMs));
+    // The others do not keep one any more that they have let run.
+    const isFree = job !== undefined && !mayWait(job, script) && stand?.queuedAt === null;
+    if (stand !== null && !isFree) gates.set(name, stand.gate);
   }
   const running = fates.filter(({ fate }) => fate === 'runs');
   const order = foreseeOrder(
@@ -139,7 +145,7 @@ async function foreseeLinks(
   const left = fates.map((each): Judged => {
     const gate = gates.get(each.name);
     if (isIn(each) || gate === undefined) return each;
-    return { ...each, fate: 'waits', why: because(describeGate(gate, pauses)) };
+    return { ...each, fate: 'waits', why: because(describeGate(gate, each.script?.options ?? {}, pauses)) };
   });
   const placeOf = ({ name }: Judged): number => (order.includes(name) ? order.indexOf(name) : order.length);
   return left.toSorted((one, other) => placeOf(one) - placeOf(other));

@@ -1,6 +1,6 @@
 import { discover } from '../../discovery/discover.ts';
 import { tierNames } from '../../discovery/jobs-folder.ts';
-import type { Tier } from '../../discovery/script.ts';
+import { mayHaveToWait, type Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { isDue } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
@@ -101,7 +101,11 @@ async function isAnyDue({ store, runner }: StoreInvocation, tier: Tier): Promise
   const open = (await store.scriptJobs.open(tier.name)).filter(isForHere);
   const isOurs = ({ name }: ScriptJobRow): boolean => store.fleet === null || scripts.has(name);
   const due = open.filter((job) => isOurs(job) && isDue(job, scripts.get(job.name), runner.now()));
-  if (due.every(({ name }) => scripts.get(name)?.links === undefined)) return due.length > 0;
+  const mayWait = ({ name }: ScriptJobRow): boolean => {
+    const script = scripts.get(name);
+    return script !== undefined && mayHaveToWait(script);
+  };
+  if (!due.some(mayWait)) return due.length > 0;
   const { findFree } = await import('./links.ts');
   return (await findFree(store, due, scripts, runner.now())).length > 0;
 }

@@ -1,4 +1,4 @@
-import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
+import { hasOwnTimes, mayHaveToWait, type Script, type Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { periodStart } from '../../schedule/period.ts';
 import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
@@ -82,11 +82,13 @@ async function work(
   return ends;
 }
 
-/** Without the log, a script can wait only for scripts of the same pass. Any other one is left out. */
-async function linkOwn({ events }: Invocation, jobs: readonly PassJob[], { kind }: WorkerRequest) {
-  if (kind === 'script' || jobs.every(({ script }) => script.links === undefined)) return jobs;
-  const { withoutStrange } = await import('./links.ts');
-  const { linked, strange } = withoutStrange(jobs);
+/** Without the log, a script can wait only for scripts of the same pass. Any other one that has to wait is left out. */
+async function linkOwn({ events }: Invocation, jobs: readonly PassJob[], { kind, startedAt }: WorkerRequest) {
+  if (kind === 'script' || !jobs.some(({ script }) => mayHaveToWait(script))) return jobs;
+  const { withoutShut, withoutStrange } = await import('./links.ts');
+  const { open, shut } = await withoutShut(jobs, startedAt);
+  for (const text of shut) events.emit('deferred', text);
+  const { linked, strange } = withoutStrange(open);
   for (const { name } of strange) {
     events.emit(
       'problem',

@@ -168,7 +168,7 @@ test('a script that waits for others is told of once it has waited for longer th
   await call(log, '15min', 15 * MINUTE, NOW - HOUR, NOW);
   for (const name of ['15min/copy', '15min/alarm']) {
     await log.store.scriptJobs.enqueue([
-      { name, tier: '15min', scheduledFor: null, isLinked: true, at: NOW - 3 * DAY },
+      { name, tier: '15min', scheduledFor: null, mayHaveToWait: true, at: NOW - 3 * DAY },
     ]);
   }
   const leftOut = async (at: number) => wrongOf(await look(log, { at }, 'script-overdue'));
@@ -200,7 +200,7 @@ testOfSqlite(
     log.change(`update jobs set state = 'finished', finished_at = ${NOW - 7 * HOUR}`);
     for (const name of ['of-command', 'of-daily', 'of-new', 'behind']) {
       await log.store.scriptJobs.enqueue([
-        { name: `hourly/${name}`, tier: 'hourly', scheduledFor: null, isLinked: true, at: NOW - 6 * HOUR },
+        { name: `hourly/${name}`, tier: 'hourly', scheduledFor: null, mayHaveToWait: true, at: NOW - 6 * HOUR },
       ]);
     }
     for (const [name, used] of Object.entries({ 'of-command': 'exec/backup', 'of-daily': '15min/daily' })) {
