@@ -215,7 +215,7 @@ function siteFamilies(state: SiteState): MetricFamily[] {
     ),
     gauge('runner_running', 'Runs that are going on.', one(state.running)),
     gauge('runner_workers', 'Passes and workers that are at work.', one(state.workers)),
-    gauge('runner_scripts_waiting', 'Scripts that are queued and wait for other scripts.', one(state.linked)),
+    gauge('runner_scripts_waiting', 'Scripts that wait for other scripts, or their time of day.', one(state.linked)),
     gauge(
       'runner_incidents_open',
       'Incidents that are not over.',

@@ -222,7 +222,7 @@ export interface SiteState {
   };
   readonly running: number;
   readonly workers: number;
-  /** How many scripts are queued and wait for others. */
+  /** How many scripts are queued and wait for others, or for their time of day. */
   readonly linked: number;
   readonly incidents: Readonly<Record<Severity, number>>;
   readonly deliveries: { readonly waiting: number; readonly givenUp: number };
