@@ -33,7 +33,7 @@ export function discoveryToJson(
   const isDisabled = (path: string): boolean => disabled.some((script) => script.path === path);
   const timed = (script: Script) => {
     const time = times.find((each) => each.script === script.name);
-    return { ...foundScriptToJson(script, pauses), ...whenToJson(time) };
+    return { ...foundScriptToJson(script, pauses), ...whenToJson(time), links: linksToJson(script) };
   };
   return {
     tiers: tiers.map(({ name, periodMs, scripts }) => ({
@@ -50,6 +50,10 @@ export function discoveryToJson(
     elsewhere: elsewhere.map(({ name, path, options }) => ({ script: name, path, hosts: options.host ?? [] })),
     warnings,
   };
+}
+
+function linksToJson({ links = [] }: Script) {
+  return links.flatMap(({ kind, scripts }) => scripts.map(({ name }) => ({ kind, script: name })));
 }
 
 function foundScriptToJson(script: Script, pauses: readonly Pause[]) {

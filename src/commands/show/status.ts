@@ -14,8 +14,8 @@ import { renderList } from '../../report/terminal/overview.ts';
 import { createScreen, openTextOutput } from '../../report/terminal/screen.ts';
 import { renderStatus } from '../../report/terminal/status.ts';
 import { withFarPasses } from '../../report/text/next-time.ts';
-import { whyRecord } from '../../report/why/explain.ts';
-import { readWhy } from '../../report/why/why.ts';
+import { whyWithChainRecord } from '../../report/why/explain.ts';
+import { readWhy, withChain } from '../../report/why/why.ts';
 import { loadSettings, readGivenVariables } from '../../settings/load.ts';
 import { nothingGiven, type Settings } from '../../settings/settings.ts';
 import { sentenceOf, UsageError } from '../../system/base/errors.ts';
@@ -52,8 +52,9 @@ async function describeWhy(context: CommandContext, site: Site, { script: word, 
   const screen = createScreen(context);
   await site.jobs();
   await noteSpooled(context, site.root);
-  const why = await readWhy(site, { word, cwd: context.cwd, clock: screen.clock });
-  return json ? formatJson(whyRecord.toJson(why)) : renderWhy(why, screen);
+  const found = await readWhy(site, { word, cwd: context.cwd, clock: screen.clock });
+  const why = await withChain(site, found);
+  return json ? formatJson(whyWithChainRecord.toJson(why)) : renderWhy(why, screen);
 }
 
 async function readTimes({ tiers }: Discovery, site: Site): Promise<readonly NextTime[]> {

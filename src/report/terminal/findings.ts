@@ -1,7 +1,11 @@
 import { type Finding, type FindingStatus, whyWords } from '../../monitor/finding.ts';
+import { countOf } from '../../system/base/format.ts';
+import { chainWords, describeLinks, isSince } from '../../system/base/link-words.ts';
 import { printableLine } from '../../system/base/text.ts';
-import type { Why } from '../why/explain.ts';
+import type { Chain, ChainScript } from '../model/chain.ts';
+import type { WhyWithChain } from '../why/explain.ts';
 import type { Palette, Screen } from './screen.ts';
+import { entry } from './status.ts';
 import { widthOf, wrap } from './table.ts';
 
 const paints: Readonly<Record<FindingStatus, keyof Pick<Palette, 'good' | 'live' | 'warning' | 'bad'>>> = {
@@ -39,7 +43,7 @@ export function renderFinding({ status, message, hint }: Finding, head: FindingH
 const marks: Readonly<Record<(typeof whyWords)[FindingStatus], string>> = { fine: '✔', notable: '!', wrong: '✖' };
 
 /** A line for each finding, and what they come to. */
-export function renderWhy({ script, findings, conclusion }: Why, screen: Screen): string {
+export function renderWhy({ script, findings, conclusion, chain }: WhyWithChain, screen: Screen): string {
   const { palette, columns, clock } = screen;
   const width = Math.max(...findings.map(({ code }) => code.length));
   const head = script === null ? [] : [palette.bold(printableLine(script)), ''];
@@ -54,5 +58,27 @@ export function renderWhy({ script, findings, conclusion }: Why, screen: Screen)
     };
     return renderFinding(finding, { status: marks[word], label, ...paints }, screen);
   });
-  return `${[...head, ...lines, '', ...wrap(conclusion, columns).map(palette.bold), palette.dim(`times in ${clock.zone}`)].join('\n')}\n`;
+  const links = chain === null ? [] : renderChain(chain, script, screen);
+  return `${[...head, ...lines, ...links, '', ...wrap(conclusion, columns).map(palette.bold), palette.dim(`times in ${clock.zone}`)].join('\n')}\n`;
+}
+
+/** Its scripts, each indented by its place. The findings say enough of a single link. */
+function renderChain({ scripts, more }: Chain, own: string | null, screen: Screen): string[] {
+  if (scripts.flatMap(({ links }) => links).length < 2) return [];
+  const lines = scripts.flatMap((each) => {
+    const indent = '  '.repeat(each.level);
+    const room = { ...screen, columns: screen.columns - indent.length };
+    return entry(describeChainScript(each, own, screen), room, same).map((line) => indent + line);
+  });
+  const notShown = more === 0 ? [] : [`  and ${countOf(more, 'more script')}`];
+  return ['', screen.palette.bold('chain'), ...lines, ...notShown];
+}
+
+function describeChainScript({ script, state, atMs, links }: ChainScript, own: string | null, { clock }: Screen) {
+  const word = chainWords[state];
+  return [
+    printableLine(script === own ? `${script} (this one)` : script),
+    atMs === null ? word : `${word} ${isSince(state) ? 'since ' : ''}${clock.short(atMs)}`,
+    links.length === 0 ? '' : printableLine(describeLinks(links)),
+  ].filter(Boolean);
 }

@@ -8,6 +8,7 @@ import type { ContentChange, Deviation } from '../../store/statements/monitor/us
 import type { Pause } from '../../store/statements/pauses.ts';
 import { type ActivityEvent, DOUBT, isWaiting, type PauseKind } from '../../store/words.ts';
 import { countOf, formatBytes, formatDuration, formatMeasured, formatTimes } from '../../system/base/format.ts';
+import { linkWords } from '../../system/base/link-words.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
@@ -58,9 +59,9 @@ export function describeSetOptions(options: ScriptOptions): string[] {
     ...said(between, (window) => `between ${window}`),
     ...(schedule === undefined && between === undefined ? [] : said(timezone, (zone) => `by the clock of ${zone}`)),
     ...(reboot === true ? ['after each boot'] : []),
-    ...said(after, (names) => `after ${names.join(' ')}`),
-    ...said(afterFailure, (names) => `after a failure of ${names.join(' ')}`),
-    ...said(always, (names) => `after any end of ${names.join(' ')}`),
+    ...said(after, (names) => `${linkWords.after} ${names.join(' ')}`),
+    ...said(afterFailure, (names) => `${linkWords.afterFailure} ${names.join(' ')}`),
+    ...said(always, (names) => `${linkWords.always} ${names.join(' ')}`),
     ...said(timeoutMs, (ms) => `timeout ${formatDuration(ms)}`),
     ...said(retries, (count) => countOf(count, 'retry', 'retries')),
     ...said(retryDelay, describeRetryDelay),

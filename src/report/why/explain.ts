@@ -5,9 +5,10 @@ import { guessPeriodName } from '../../schedule/period.ts';
 import { isFailure } from '../../store/words.ts';
 import { isExecName } from '../../system/base/exec-name.ts';
 import { countOf, describeRises, formatDuration, formatPeriod } from '../../system/base/format.ts';
-import { Field, field, record, type Values } from '../../system/base/record.ts';
+import { Field, field, record, shown, type Values } from '../../system/base/record.ts';
 import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { chainRecord } from '../model/chain.ts';
 import type { RunningRun, RunRecord } from '../model/runs/run.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
@@ -300,6 +301,13 @@ export const whyRecord = record('Why', {
 });
 
 export type Why = Values<typeof whyRecord>;
+
+export const whyWithChainRecord = record('WhyWithChain', {
+  ...whyRecord.fields,
+  chain: shown.one(chainRecord).orNull.about('Null: it waits for no script, and none waits for it'),
+});
+
+export type WhyWithChain = Values<typeof whyWithChainRecord>;
 
 export const fine = (code: string, message: string): Finding => ({ code, ...ok(message) });
 

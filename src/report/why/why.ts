@@ -19,6 +19,7 @@ import { isExecName } from '../../system/base/exec-name.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import { printable, printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { readChain } from '../model/chain.ts';
 import { selectScriptNames } from '../model/runs/runs.ts';
 import type { TierState } from '../model/tier.ts';
 import type { Clock } from '../text/clock.ts';
@@ -31,6 +32,7 @@ import {
   isLinked,
   type Telling,
   type Why,
+  type WhyWithChain,
   wrong,
 } from './explain.ts';
 import { readWhyFacts, type WhyFacts } from './facts.ts';
@@ -62,6 +64,11 @@ export async function readWhy(site: Site, question: Question): Promise<Why> {
   if (target.kind === 'ignored') return explainIgnored(query, target.ignored);
   if (target.kind === 'elsewhere') return explainElsewhere(query, target.script);
   return explainUnknown(query, target.nearest);
+}
+
+/** With the scripts that it waits for, and those that wait for it. */
+export async function withChain(site: Site, why: Why): Promise<WhyWithChain> {
+  return { ...why, chain: why.script === null ? null : await readChain(site, why.script) };
 }
 
 async function explainScript(query: WhyQuery, script: Script): Promise<Why> {

@@ -1,6 +1,7 @@
 import type { Discovery, Script } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { findPause, WHOLE_QUEUE } from '../../../queue/pauses.ts';
+import { chainRecord, readChain } from '../../../report/model/chain.ts';
 import { incidentRecord, readOpenIncidents } from '../../../report/model/incidents.ts';
 import { readOverview, readScriptOverview, scriptRecord } from '../../../report/model/overview.ts';
 import { pauseRecord } from '../../../report/model/pauses.ts';
@@ -8,8 +9,8 @@ import { runningRecord, selectRunning, tierOf } from '../../../report/model/runs
 import { readUsual, selectVersions, usualRecord, versionRecord } from '../../../report/model/runs/script.ts';
 import { findScript } from '../../../report/names.ts';
 import { createClock } from '../../../report/text/clock.ts';
-import { whyRecord } from '../../../report/why/explain.ts';
-import { readWhy } from '../../../report/why/why.ts';
+import { whyRecord, whyWithChainRecord } from '../../../report/why/explain.ts';
+import { readWhy, withChain } from '../../../report/why/why.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import { outcomes } from '../../../store/words.ts';
 import { field, record, shown } from '../../../system/base/record.ts';
@@ -69,6 +70,7 @@ const pageRecord = record('Script', {
   usual: shown.one(usualRecord),
   versions: shown.list(field.one(versionRecord)),
   incidents: shown.list(field.one(incidentRecord)).about('Open incidents'),
+  chain: shown.one(chainRecord).orNull.about('Null: it waits for no script, and none waits for it'),
   why: field.one(whyRecord).orNull.about('Why it did or did not run; null: it was not asked for, or is a handler'),
 });
 
@@ -97,6 +99,7 @@ const scriptView = view({
       usual: await readUsual(store, script, nowMs),
       versions: await selectVersions(log, script, MOST_VERSIONS),
       incidents: await readOpenIncidents(site, script),
+      chain: await readChain(site, script),
       why: why === undefined || tierOf(script) === WHOLE_QUEUE ? null : await explain(site, script, zone),
     };
   },
@@ -109,9 +112,9 @@ const whyView = view({
   params: { name },
   query: { zone },
   says: 'The findings',
-  answers: whyRecord,
+  answers: whyWithChainRecord,
   isWithoutLog: true,
-  read: (site, { name: word, zone }) => explain(site, word, zone),
+  read: async (site, { name: word, zone }) => await withChain(site, await explain(site, word, zone)),
 });
 
 export const scriptViews = [scriptsView, scriptView, whyView];

@@ -73,6 +73,7 @@ const toneOf: Readonly<Record<string, Tone>> = {
   claimed: 'live',
   queued: 'waiting',
   linked: 'waiting',
+  waiting: 'waiting',
   ready: 'waiting',
   delayed: 'waiting',
   paused: 'paused',

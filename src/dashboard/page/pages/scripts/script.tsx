@@ -20,6 +20,7 @@ import { place } from '../../router.ts';
 import { siteStatus } from '../../site-status.ts';
 import { Output } from '../runs/run-output.tsx';
 import { OutcomeChoice, Runs } from '../runs/runs.tsx';
+import { ChainSection } from './chain.tsx';
 import { HistorySection } from './history.tsx';
 import { Sparkline } from './scripts.tsx';
 
@@ -90,6 +91,7 @@ function Told({ script }: { readonly script: ScriptAnswer }) {
         </Section>
       ))}
       {script.why !== null && <WhySection why={script.why} />}
+      {script.chain !== null && <ChainSection chain={script.chain} own={script.script} />}
       <Section title="Duration and memory">
         <HistorySection script={script.script} />
       </Section>

@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { makeLinkedSite } from '../support/linked-site.ts';
+import { keepScreenshot, lookAt, openPage } from '../support/web/browser.ts';
+import { startDashboard } from '../support/web/dashboard.ts';
+
+/** A chain with each kind of link, whose import has failed. */
+function makeChains() {
+  const site = makeLinkedSite({
+    'daily/fetch-orders': [],
+    'daily/fetch-customers': [],
+    'daily/import': ['@after fetch-orders fetch-customers'],
+    'daily/report': ['@after import'],
+    'daily/alarm': ['@after-failure fetch-orders fetch-customers import'],
+    'daily/clean-up': ['@always fetch-orders import'],
+    'hourly/alone': [],
+  });
+  site.fail('import');
+  site.call('daily');
+  return site;
+}
+
+test('the page of a script shows its chain in order, with states, kinds of links, and ways to the others', async () => {
+  const { root } = makeChains();
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/daily/import`);
+  const chain = page.getByRole('region', { name: 'Chain' });
+  await chain.waitFor();
+  const texts = await chain.getByRole('listitem').allInnerTexts();
+  expect(texts.map((text) => text.replaceAll(/\s+/g, ' ').replace(/ (?:since )?\d+:\d+/, ''))).toEqual([
+    'daily/fetch-customers succeeded',
+    'daily/fetch-orders succeeded',
+    'daily/import this script failed after daily/fetch-orders and daily/fetch-customers',
+    'daily/alarm succeeded after a failure of daily/fetch-orders or daily/fetch-customers or daily/import',
+    'daily/clean-up succeeded after any end of daily/fetch-orders and daily/import',
+    'daily/report waits after daily/import (not yet)',
+  ]);
+  expect(await chain.locator('[aria-current=true]').innerText()).toContain('daily/import');
+  // The arrow to the report is the only one of an end that has not come.
+  expect(await chain.locator('.rail.to[data-awaited=true]').count()).toBe(1);
+  await lookAt(page, 'chain');
+  await page.setViewportSize({ width: 320, height: 700 });
+  const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+  expect(overflow, '320').toBeLessThanOrEqual(0);
+  await keepScreenshot(page, 'chain-320');
+  await page.emulateMedia({ media: 'print', colorScheme: 'light' });
+  await page.setViewportSize({ width: 794, height: 1123 });
+  await keepScreenshot(page, 'chain-print');
+  await page.emulateMedia({ media: 'screen' });
+  await chain.getByRole('link', { name: 'daily/report' }).click();
+  await page.getByRole('heading', { name: 'daily/report' }).waitFor();
+  expect(await chain.locator('[aria-current=true]').innerText()).toContain('daily/report');
+  await page.goto(`${url}#/scripts/hourly/alone`);
+  await page.getByRole('heading', { name: 'hourly/alone' }).waitFor();
+  await page.getByRole('region', { name: 'Why it does or doesn’t run' }).waitFor();
+  expect(await chain.count()).toBe(0);
+}, 120_000);
