@@ -163,7 +163,7 @@ const unitMs: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_
  * first (its length is compared).
  */
 const fixed =
-  /\bp95\b|95th|95 % began|\b60 minutes|last 7 days|Last 20\b|one processor|\b20\d\d\b|pid ¦ \d+|\b50 of (?=\d)/g;
+  /\bp95\b|95th|95% began|\b60 minutes|last 7 days|Last 20\b|one processor|\b20\d\d\b|pid ¦ \d+|\b50 of (?=\d)/g;
 
 /** Its numbers that no command has told. */
 function findWrongNumbers({ text }: Shown, said: Said): string[] {

@@ -9,7 +9,7 @@ import {
   setMutes,
 } from '../../monitor/alert/incidents.ts';
 import { formatJson } from '../../report/json.ts';
-import { incidentToJson } from '../../report/model/incidents.ts';
+import { incidentToJson, withErrors } from '../../report/model/incidents.ts';
 import { muteRecord } from '../../report/model/pauses.ts';
 import { refuseUnknownMutes } from '../../report/names.ts';
 import { renderIncidents } from '../../report/terminal/incidents.ts';
@@ -53,8 +53,14 @@ const MOST_LISTED = 100;
 
 /** `runner incidents`: what is wrong, and since when. */
 export async function listIncidents(context: CommandContext, { root, json, all }: Given<'incidents'>): Promise<void> {
-  const { incidents, mutes } = await withLog(context, root, async ({ root: place, store }) => ({
-    incidents: store === null ? [] : await readIncidents(store, { root: place, nowMs: context.now() }, all === true),
+  const { incidents, mutes } = await withLog(context, root, async ({ root: place, store, view }) => ({
+    incidents:
+      store === null
+        ? []
+        : await withErrors(
+            await view(),
+            await readIncidents(store, { root: place, nowMs: context.now() }, all === true),
+          ),
     mutes: store === null ? [] : await incidentsOf(store.statements).mutes(context.now()),
   }));
   if (json) {

@@ -148,7 +148,7 @@ const LONGEST_GAP_WITH_LIMIT_MS = 500;
 /** A script of a few milliseconds must be caught; one of an hour need not be watched that closely. */
 const CLOSE_DELAY_MS = 100;
 const CLOSE_UNTIL_MS = 10_000;
-/** With many processes, a sample takes 2 % of the time until the next one. */
+/** With many processes, a sample takes 2% of the time until the next one. */
 const COST_FACTOR = 50;
 
 /**

@@ -198,8 +198,8 @@ const LOWEST = bucketOf(SHORTEST);
 const HIGHEST = bucketOf(LONGEST);
 
 /**
- * The distribution of values in few bytes: a count for each bucket. Each bucket is 2 % larger than the one before, so
- * any quantile has an error of at most 1 %. Histograms of several hours add up to the same as if all values had been in
+ * The distribution of values in few bytes: a count for each bucket. Each bucket is 2% larger than the one before, so
+ * any quantile has an error of at most 1%. Histograms of several hours add up to the same as if all values had been in
  * one: DDSketch (https://www.vldb.org/pvldb/vol12/p2195-masson.pdf).
  */
 export class Histogram {

@@ -33,7 +33,7 @@ type Cut = <Bucket>(buckets: readonly Bucket[]) => readonly Bucket[];
 
 const known = shown.number.orNull;
 
-/** Quantiles are at most 1 % off. */
+/** Quantiles are at most 1% off. */
 const spreadRecord = record('Spread', {
   count: shown.integer,
   sum: known,

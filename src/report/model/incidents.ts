@@ -60,6 +60,22 @@ export const incidentRecord = record('Incident', {
 
 export interface Incident extends IncidentRow, Pick<Values<typeof incidentRecord>, 'grade'> {}
 
+/** More than people read; each costs a statement. */
+const MOST_ERRORS = 100;
+
+/** Incidents of failing scripts with the error of the last run, which says more than the exit code that they note. */
+export async function withErrors<Each extends IncidentRow>(log: LogView, incidents: readonly Each[]): Promise<Each[]> {
+  const ids = incidents.flatMap(({ code, last_run_id }) => (code === FAILING ? (last_run_id ?? []) : []));
+  if (ids.length === 0) return [...incidents];
+  const { readRunSummaries } = await import('./runs/run-pages.ts');
+  const errors = await readRunSummaries(log, ids.slice(0, MOST_ERRORS));
+  return incidents.map((incident) => {
+    // The number of a run that is gone may be another script's by now.
+    const error = errors.get(`${incident.last_run_id} ${incident.subject}`);
+    return { ...incident, message: error ?? incident.message };
+  });
+}
+
 export function graded(incident: IncidentRow): Incident {
   const { code, severity, acknowledged_at } = incident;
   return { ...incident, grade: acknowledged_at === null ? gradeOf(code, severity) : 'acknowledged' };
@@ -99,8 +115,9 @@ export async function selectOpenIncidents({ db }: LogView): Promise<IncidentRow[
 }
 
 /** The same of one script, handler or tier. */
-export async function readOpenIncidents({ store }: Pick<Site, 'store'>, subject: string): Promise<Incident[]> {
-  return store === null ? [] : (await incidentsOf(store.statements).current([subject])).map(graded);
+export async function readOpenIncidents({ store, view }: Pick<Site, 'store' | 'view'>, subject: string) {
+  const open = store === null ? [] : await incidentsOf(store.statements).current([subject]);
+  return (await withErrors(await view(), open)).map(graded);
 }
 
 /** Incidents, the newest first. */

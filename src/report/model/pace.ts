@@ -14,7 +14,7 @@ const figures = {
   added: shown.integer.about('Jobs added since then'),
   ended: shown.integer.about('Jobs that finished or failed for good since then'),
   waitP50Ms: shown.number.orNull.about('Half of the jobs started within this time after they were due'),
-  waitP95Ms: shown.number.orNull.about('95 % of the jobs did'),
+  waitP95Ms: shown.number.orNull.about('95% of the jobs did'),
   due: shown.integer.about('Jobs that are due now'),
   oldestDue: shown.instant.orNull.about('When the oldest of them became due'),
   behindPerHour: shown.integer.about('By how many jobs more are added than end in an hour; 0: as many end'),

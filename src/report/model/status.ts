@@ -15,7 +15,7 @@ import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { nearestPath } from '../../system/base/suggest.ts';
 import type { StateFolder } from '../../system/place/state-folder.ts';
 import { machineName } from '../../system/process/identity.ts';
-import { graded, type Incident, incidentRecord, selectOpenIncidents } from './incidents.ts';
+import { graded, type Incident, incidentRecord, selectOpenIncidents, withErrors } from './incidents.ts';
 import { nextTimeRecord, readNextTimes } from './next/next-times.ts';
 import { readStrain, type TotalPace, totalPaceRecord } from './pace.ts';
 import { pauseRecord } from './pauses.ts';
@@ -170,12 +170,13 @@ export async function readUnjudged(site: Site): Promise<UnjudgedStatus> {
   const folders = site.states();
   const rises = await readRises(store, nowMs);
   const { states: tiers, holders } = await readTierStates(site, tierNames(root));
+  const incidents = await foresee(store, { root, nowMs }, await selectOpenIncidents(log));
   const waiters = folders.flatMap((each) => listWaiters(each, nowMs));
   const queue = await readQueueStatus(db, { handlers: handlerNames(discovery), nowMs, waiting: waiters });
   return {
     atMs: nowMs,
     site: settings.siteName ?? `${basename(root)} on ${machineName()}`,
-    incidents: (await foresee(store, { root, nowMs }, await selectOpenIncidents(log))).filter(isOpen).map(graded),
+    incidents: (await withErrors(log, incidents.filter(isOpen))).map(graded),
     running: await readRunning(log, site, rises),
     holders,
     waiting: await readWaiting(site, holders),

@@ -4,7 +4,6 @@ import type { LogView, Site } from '../../discovery/site.ts';
 import type { CheckCode, CheckStatus, HealthFinding } from '../../monitor/finding.ts';
 import type { Settings } from '../../settings/settings.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
-import { FAILING } from '../../store/words.ts';
 import { countOf } from '../../system/base/format.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { findingText, gradeField, gradeOf, grades, type Incident } from './incidents.ts';
@@ -82,7 +81,7 @@ export async function judgeSite(site: Site, standing: Standing): Promise<Judged>
   const { settings, settingsProblem } = await site.jobs();
   const { findings, status } = await checkSite(site, settings);
   const log = await site.view();
-  const troubles = numberCauses(await findTroubles(log, incidents, findings));
+  const troubles = numberCauses(findTroubles(incidents, findings));
   const isUntouched = await isNothingRecorded(log, standing);
   const lastPasses = tiers.flatMap(({ lastPass }) => lastPass?.startedAtMs ?? []);
   return {
@@ -96,19 +95,12 @@ export async function judgeSite(site: Site, standing: Standing): Promise<Judged>
   };
 }
 
-async function findTroubles(
-  log: LogView,
-  incidents: readonly Incident[],
-  findings: readonly HealthFinding[],
-): Promise<Trouble[]> {
-  const errors = await readErrors(log, incidents);
+function findTroubles(incidents: readonly Incident[], findings: readonly HealthFinding[]): Trouble[] {
   const noted = incidents.map((incident): Trouble => {
     const { id, subject, code, grade, message, hint, occurrences, last_run_id: run } = incident;
     return {
       ...{ subject, code, grade, hint, occurrences, run, incident: id, cause: null },
-      // The number of a run that is gone may be another script's by now.
-      message: errors.get(`${run} ${subject}`) ?? message ?? code,
-      ...{ sinceMs: incident.opened_at, lastMs: incident.last_at },
+      ...{ message: message ?? code, sinceMs: incident.opened_at, lastMs: incident.last_at },
     };
   });
   const known = new Set(incidents.map(({ code, subject }) => `${code} ${subject}`));
@@ -121,17 +113,6 @@ async function findTroubles(
   return [...noted, ...found].toSorted(
     (one, other) => rank(one) - rank(other) || (other.sinceMs ?? 0) - (one.sinceMs ?? 0),
   );
-}
-
-/** More than people read; each costs a statement. */
-const MOST_ERRORS = 100;
-
-/** The errors of the last runs of failing scripts, which say more than an exit code; by number and script of the run. */
-async function readErrors(log: LogView, incidents: readonly Incident[]): Promise<ReadonlyMap<string, string | null>> {
-  const ids = incidents.flatMap(({ code, last_run_id }) => (code === FAILING ? (last_run_id ?? []) : []));
-  if (ids.length === 0) return new Map();
-  const { readRunSummaries } = await import('./runs/run-pages.ts');
-  return await readRunSummaries(log, ids.slice(0, MOST_ERRORS));
 }
 
 /** Number of troubles from which on those with one cause are shown as one. */

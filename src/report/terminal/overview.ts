@@ -43,7 +43,7 @@ import {
   describeWarning,
 } from '../text/words.ts';
 import { type Palette, paintOutcome, type Screen } from './screen.ts';
-import { describeLiveness, describeWait, NO_TIERS } from './status.ts';
+import { describeLiveness, NO_TIERS, tellWait } from './status.ts';
 import {
   type Column,
   drawTable,
@@ -235,7 +235,7 @@ function renderBelow(script: ScriptOverview, screen: Screen): string[] {
   const { columns, palette, clock } = screen;
   const { lastError, lastRun, waiting, pause } = script;
   const cut = (text: string): string => truncate(text, columns - INDENT.length - 2);
-  const wait = waiting === null || isNext(waiting) ? [] : describeWait(waiting, screen);
+  const wait = waiting === null || isNext(waiting) ? [] : [tellWait(waiting, screen)];
   const isOwn = pause !== null && pause.name === script.script;
   const warning = lastRun?.warning ? [describeWarning(lastRun.warning)] : [];
   const risen = describeRises(script, clock.short);

@@ -14,6 +14,7 @@ import {
 } from '../../system/base/format.ts';
 import { printableLine, withInstants } from '../../system/base/text.ts';
 import { shellWord } from '../../system/base/values.ts';
+import { describeWait } from '../../system/base/wait-words.ts';
 import { machineName } from '../../system/process/identity.ts';
 import type { NextTime } from '../model/next/next-times.ts';
 import type { RunningRun } from '../model/runs/run.ts';
@@ -144,7 +145,7 @@ function renderWaiting({ waiting }: Status, screen: Screen): string[] {
 
 function describeWaiting(job: WaitingScriptJob, screen: Screen): string[] {
   const reason = job.reason === null || job.state === 'linked' ? '' : printableLine(job.reason);
-  return [printableLine(job.script), ...describeWait(job, screen), reason].filter(Boolean);
+  return [printableLine(job.script), tellWait(job, screen), reason].filter(Boolean);
 }
 
 function renderDisabled(disabled: readonly string[], screen: Screen): string[] {
@@ -356,15 +357,7 @@ export function describeLiveness({ isOrphan, liveness, host, hasResult }: Runnin
   return `${isOrphan ? 'may still be running, ' : ''}on ${printableLine(host)}`;
 }
 
-/** `try 2 due 3 Nov 14:10`; `deferred, waiting since 3 Nov 14:02`; `waits for daily/dump, which is queued`. */
-export function describeWait(job: WaitingScriptJob, { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>) {
-  if (job.state === 'queued') return ['next in line'];
-  if (job.state === 'claimed') return ['begins in a moment'];
-  if (job.state === 'linked') {
-    const told = withInstants(printableLine(job.reason ?? 'waits for other scripts'), clock.short);
-    return [`${told}; queued since ${clock.short(job.sinceMs)}`];
-  }
-  if (job.state === 'deferred') return [`deferred, waiting since ${clock.short(job.sinceMs)}`];
-  const when = job.runAtMs <= nowMs ? 'due with the next call' : `due ${clock.short(job.runAtMs)}`;
-  return [`try ${job.attempts + 1} ${when}`];
+/** How a script's job waits, by the clock of the screen. */
+export function tellWait(job: WaitingScriptJob, { clock, nowMs }: Pick<Screen, 'clock' | 'nowMs'>): string {
+  return withInstants(printableLine(describeWait(job, nowMs, clock.short)), clock.short);
 }

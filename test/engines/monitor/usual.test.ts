@@ -72,7 +72,7 @@ test.skipIf(engine.name !== 'sqlite')('the table in bench/README.md is what the 
   }
 });
 
-test('goals are reached where figures vary by no more than 15 %, also of a script with two kinds of run or a week', () => {
+test('goals are reached where figures vary by no more than 15%, also of a script with two kinds of run or a week', () => {
   const page = readFileSync(join(repository, 'bench/README.md'), 'utf8');
   for (const name of ['stable', 'noisy', 'trending', 'bimodal', 'weekly pattern', 'growing with data']) {
     const [, alarms, figures = ''] =

@@ -177,6 +177,7 @@ test('the list has scripts with their options, and what was ignored and why', ()
             pause: { name: 'hourly/clean', kind: 'pause', until: null, since: '2026-11-03T14:05:00.000Z', by: 'ada' },
             next: null,
             nextPass: null,
+            links: [],
           },
         ],
       },

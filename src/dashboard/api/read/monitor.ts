@@ -9,6 +9,7 @@ import {
   graded,
   incidentRecord,
   selectIncidents,
+  withErrors,
 } from '../../../report/model/incidents.ts';
 import { muteRecord, pauseRecord } from '../../../report/model/pauses.ts';
 import { readHealth } from '../../../report/model/verdict.ts';
@@ -38,7 +39,7 @@ const incidentsView = view({
     const foreseen = await foresee(site.store, site, items);
     const asked = foreseen.filter(({ recovered_at }) => state !== 'open' || recovered_at === null);
     const total = await readTotal(count, () => countIncidents(log, { state, subject }));
-    return { items: asked.map(graded), next, total };
+    return { items: (await withErrors(log, asked)).map(graded), next, total };
   },
 });
 

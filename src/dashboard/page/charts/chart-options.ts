@@ -1,5 +1,5 @@
 import uPlot from 'uplot';
-import { formatBytes, formatDuration } from '../../../system/base/format.ts';
+import { formatBytes, formatDuration, formatRate } from '../../../system/base/format.ts';
 
 /** How values look: `dots` are single runs, `steps` are figures of whole periods. */
 type Look = 'line' | 'area' | 'dots' | 'bars';
@@ -313,7 +313,7 @@ const tickFormats: Readonly<Record<TickUnit, (value: number) => string>> = {
   ms: (value) => (value === 0 ? '0' : formatDuration(value)),
   bytes: (value) => (value === 0 ? '0' : formatBytes(value)),
   count: (value) => value.toLocaleString('en', { notation: 'compact' }),
-  share: (value) => `${Math.round(value * 100)} %`,
+  share: formatRate,
 };
 
 /** Times in the viewer's zone: hours with the day where it begins, days, or months. */

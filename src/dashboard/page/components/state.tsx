@@ -99,6 +99,7 @@ const wordOf: Readonly<Record<string, string>> = {
   'timed-out': 'timed out',
   'not-started': 'not started',
   released: 'given back',
+  linked: 'waits',
   ok: 'fine',
 };
 

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { countOf } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import { SearchField } from '../components/fields.tsx';
+import { wordsOfState } from '../components/state.tsx';
 import { Name, RunLink, ScriptLink } from '../components/text.tsx';
 import { client } from '../data.ts';
 import { place as address, hrefOf } from '../router.ts';
@@ -91,12 +92,14 @@ function Results({ found, text }: ResultsProps) {
       ))}
       {jobs.map(({ id, name, state }) => (
         <li key={`job ${id}`}>
-          <a href={hrefOf('/jobs', id)}>job {id}</a> <Name text={name} /> <span class="quiet small">{state}</span>
+          <a href={hrefOf('/jobs', id)}>job {id}</a> <Name text={name} />{' '}
+          <span class="quiet small">{wordsOfState(state)}</span>
         </li>
       ))}
       {runs.map(({ id, script, outcome }) => (
         <li key={`run ${id}`}>
-          <RunLink id={id}>run {id}</RunLink> <Name text={script} /> <span class="quiet small">{outcome}</span>
+          <RunLink id={id}>run {id}</RunLink> <Name text={script} />{' '}
+          <span class="quiet small">{wordsOfState(outcome)}</span>
         </li>
       ))}
       {more.runs && (

@@ -21,8 +21,6 @@ export function Incidents() {
   const over = useList('/api/incidents', { state: 'over', limit: 20 });
   const mutes = useQuery('/api/mutes', {});
   const status = siteStatus.value;
-  // They quote the error of the last run, of which an incident knows the exit code alone.
-  const messages = new Map(status.data?.troubles.map(({ incident, message }) => [incident, message]));
   return (
     <Page title="Incidents">
       <Listed
@@ -33,12 +31,7 @@ export function Incidents() {
         {(items) => (
           <ul class="incidents">
             {items.toSorted(byGrade).map((incident) => (
-              <OpenIncident
-                key={incident.id}
-                incident={incident}
-                message={messages.get(incident.id) ?? incident.error}
-                mutes={mutes.data?.items ?? []}
-              />
+              <OpenIncident key={incident.id} incident={incident} mutes={mutes.data?.items ?? []} />
             ))}
           </ul>
         )}
@@ -92,7 +85,6 @@ function NoIncident({ verdict: { isUntouched }, troubles }: components['schemas'
 
 interface OpenIncidentProps {
   readonly incident: Incident;
-  readonly message: string | null;
   readonly mutes: readonly Mute[];
 }
 
@@ -103,8 +95,8 @@ function byGrade(one: Incident, other: Incident): number {
   return grades.indexOf(one.grade) - grades.indexOf(other.grade);
 }
 
-function OpenIncident({ incident, message, mutes }: OpenIncidentProps) {
-  const { id, subject, grade, occurrences, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
+function OpenIncident({ incident, mutes }: OpenIncidentProps) {
+  const { id, subject, grade, error, occurrences, hint, openedAt, lastAt, acknowledgedAt, lastRun } = incident;
   const isMuted = mutes.some(({ name }) => name === subject || name === '*');
   return (
     <li class={`card incident ${toneOfState(grade)}`} aria-label={`Incident ${id} of ${subject}`}>
@@ -120,9 +112,9 @@ function OpenIncident({ incident, message, mutes }: OpenIncidentProps) {
           isClosable
         />
       </header>
-      {message !== null && (
+      {error !== null && (
         <p class="incident-error">
-          <Words text={message} />
+          <Words text={error} />
         </p>
       )}
       {hint !== null && (

@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'preact/hooks';
-import { formatBytes, formatCount, formatDuration } from '../../../system/base/format.ts';
+import { formatBytes, formatCount, formatDuration, formatRate } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import type { ChartSeries, ChartSpec, TickUnit, TimeRange } from '../charts/chart-options.ts';
 import { TimeChart } from '../charts/time-chart.tsx';
@@ -197,7 +197,7 @@ const formats: Readonly<Record<TickUnit, (value: number | null) => string>> = {
   ms: formatDuration,
   bytes: formatBytes,
   count: (value) => (value === null ? '–' : String(Math.round(value * 100) / 100)),
-  share: (value) => (value === null ? '–' : `${Math.round(value * 100)} %`),
+  share: formatRate,
 };
 
 function say({ label, values }: ChartSeries, unit: TickUnit, index: number): string {

@@ -88,7 +88,7 @@ export function PaceLine({ pace: { since, until, all, names } }: { readonly pace
       <State state={all.verdict === 'keeps-up' ? 'ok' : 'warning'} word={describePace(all)} />
       <span class="quiet small">
         {formatCount(all.added)} added, {formatCount(all.ended)} ended in the last {countOf(minutes, 'minute')}
-        {all.waitP95Ms !== null && `, 95 % began within ${formatDuration(all.waitP95Ms)}`}
+        {all.waitP95Ms !== null && `, 95% began within ${formatDuration(all.waitP95Ms)}`}
       </span>
     </p>
   );

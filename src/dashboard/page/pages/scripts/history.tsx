@@ -5,7 +5,7 @@ import type { ChartEvent, Mark, TimeRange } from '../../charts/chart-options.ts'
 import { TimeChart } from '../../charts/time-chart.tsx';
 import { SpanButtons, type TimeSpan, timeSpans } from '../../components/fields.tsx';
 import { Loading, Notice, Unfolded } from '../../components/page.tsx';
-import { isFailedRun, State } from '../../components/state.tsx';
+import { isFailedRun, State, wordsOfState } from '../../components/state.tsx';
 import { figureColumn, Table, type TableColumn } from '../../components/table.tsx';
 import { RunLink } from '../../components/text.tsx';
 import { serverNow, Time, writeInstant } from '../../components/time.tsx';
@@ -144,7 +144,7 @@ function useSeries(label: string, color: `--${string}`, { runs }: Points, key: '
 function describeRun(run: ChartRun | undefined): string[] {
   if (run === undefined) return [];
   const figures = `${formatDuration(run.durationMs)} · ${formatBytes(run.maxRssBytes)}`;
-  return [`Run ${run.id} · ${run.outcome}`, writeInstant(timeOf(run)), figures, ...run.unusual];
+  return [`Run ${run.id} · ${wordsOfState(run.outcome)}`, writeInstant(timeOf(run)), figures, ...run.unusual];
 }
 
 /** Explains the marks, and counts those that are shown. */

@@ -5,12 +5,14 @@ import {
   formatNumber,
   formatPeriod,
   formatRate,
+  UNKNOWN,
 } from '../../../../system/base/format.ts';
+import { describeWait } from '../../../../system/base/wait-words.ts';
 import type { components } from '../../../client/paths.ts';
 import { Answered, FigureItem, FigureList, Notice, Page, Section } from '../../components/page.tsx';
 import { RunOutcome, State, type Tone, toneOfState } from '../../components/state.tsx';
 import { RiseLines, RunLink, Words } from '../../components/text.tsx';
-import { Elapsed, Time, Until } from '../../components/time.tsx';
+import { Elapsed, serverNow, Time, Until } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { IncidentButtons } from '../../manage/incident.tsx';
 import { PauseButton } from '../../manage/pause.tsx';
@@ -175,14 +177,23 @@ function Schedule({ script }: { readonly script: ScriptAnswer }) {
           <Until at={script.pause.until} forever="it is resumed" />
         </>
       )}
-      {script.waiting !== null && ` · ${script.waiting.state}`}
-      {script.waiting?.reason && (
+      {script.waiting !== null && (
         <>
-          : <Words text={script.waiting.reason} />
+          {' · '}
+          <Words text={wordsOfWait(script.waiting)} />
         </>
       )}
     </p>
   );
+}
+
+function wordsOfWait(job: components['schemas']['WaitingScript']): string {
+  const { state, reason, since, runAt } = job;
+  const times = { sinceMs: Date.parse(since ?? ''), runAtMs: Date.parse(runAt ?? '') };
+  // Shown by the viewer's clock.
+  const write = (atMs: number): string => (Number.isNaN(atMs) ? UNKNOWN : new Date(atMs).toISOString());
+  const words = describeWait({ ...job, ...times }, serverNow.value, write);
+  return reason === null || state === 'linked' ? words : `${words}: ${reason}`;
 }
 
 /** `daily at 02:30, Europe/Berlin` */

@@ -115,7 +115,10 @@ const columns: readonly TableColumn<ScriptRow>[] = [
     title: 'Next',
     isShort: true,
     sortBy: ({ nextAt }) => (nextAt === null ? null : Date.parse(nextAt)),
-    cell: ({ nextAt }) => (nextAt === null ? '–' : <Time at={nextAt} as="relative" />),
+    cell: (row) => {
+      if (isLinked(row)) return <State state="linked" />;
+      return row.nextAt === null ? '–' : <Time at={row.nextAt} as="relative" />;
+    },
   },
   {
     title: 'Run now',
@@ -197,8 +200,13 @@ function makeRows(overview: Overview, status: Status | null): ScriptRow[] {
     ...script,
     standing: status?.isLogUnread ? 'unknown' : findStanding(script, running.has(script.script)),
     cpuShare: script.totalCpuMs === null || allCpuMs === 0 ? null : script.totalCpuMs / allCpuMs,
-    nextAt: mayRun(script) ? (script.waiting?.runAt ?? nextOf(script)) : null,
+    nextAt: mayRun(script) && !isLinked(script) ? (script.waiting?.runAt ?? nextOf(script)) : null,
   }));
+}
+
+/** Whether it is queued, for the ends of others. */
+function isLinked({ waiting }: Schemas['ScriptOverview']): boolean {
+  return waiting?.state === 'linked';
 }
 
 function mayRun({ pause, presence }: Schemas['ScriptOverview']): boolean {
