@@ -3,9 +3,9 @@ import type { Site } from '../../discovery/site.ts';
 import { type Gate, mayWait, namesOf, readGates } from '../../queue/links.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
-import { type ChainState, chainStates } from '../../system/base/link-words.ts';
 import { record, shown, type Values } from '../../system/base/record.ts';
 import { compareBytes } from '../../system/base/values.ts';
+import { type ChainState, chainStates } from '../../system/base/wait-words.ts';
 
 /** The end of another script that one waits for. */
 export const linkRecord = record('ChainLink', {

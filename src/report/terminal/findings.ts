@@ -1,7 +1,7 @@
 import { type Finding, type FindingStatus, whyWords } from '../../monitor/finding.ts';
 import { countOf } from '../../system/base/format.ts';
-import { chainWords, describeLinks, isSince } from '../../system/base/link-words.ts';
 import { printableLine } from '../../system/base/text.ts';
+import { chainWords, describeLinks, isSince } from '../../system/base/wait-words.ts';
 import type { Chain, ChainScript } from '../model/chain.ts';
 import type { WhyWithChain } from '../why/explain.ts';
 import type { Palette, Screen } from './screen.ts';

@@ -8,8 +8,8 @@ import type { ContentChange, Deviation } from '../../store/statements/monitor/us
 import type { Pause } from '../../store/statements/pauses.ts';
 import { type ActivityEvent, DOUBT, isWaiting, type PauseKind } from '../../store/words.ts';
 import { countOf, formatBytes, formatDuration, formatMeasured, formatTimes } from '../../system/base/format.ts';
-import { linkWords } from '../../system/base/link-words.ts';
 import { capitalized, firstLine, lastLine, printableLine, withInstants } from '../../system/base/text.ts';
+import { linkWords } from '../../system/base/wait-words.ts';
 import type { RunRecord } from '../model/runs/run.ts';
 import type { SkippedPass } from '../model/tier.ts';
 import { type Clock, spanOf } from './clock.ts';

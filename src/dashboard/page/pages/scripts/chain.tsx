@@ -1,5 +1,5 @@
 import { countOf } from '../../../../system/base/format.ts';
-import { chainWords, describeLinks, isSince } from '../../../../system/base/link-words.ts';
+import { chainWords, describeLinks, isSince } from '../../../../system/base/wait-words.ts';
 import type { components } from '../../../client/paths.ts';
 import { Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
