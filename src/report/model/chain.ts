@@ -45,24 +45,25 @@ const MOST_ON_A_SIDE = 15;
 
 /** Null: the script waits for none, and none waits for it. */
 export async function readChain(
-  { jobs, store, problem, pauses: readPauses }: Pick<Site, 'jobs' | 'store' | 'problem' | 'pauses'>,
+  site: Pick<Site, 'jobs' | 'store' | 'problem' | 'pauses' | 'nowMs'>,
   script: string,
 ): Promise<Chain | null> {
-  const { discovery } = await jobs();
+  const { store } = site;
+  const { discovery } = await site.jobs();
   const linked = discovery.tiers.flatMap(({ scripts }) => scripts).filter(({ links }) => links !== undefined);
   const { members, more } = findMembers(script, linked);
   if (members.length === 1) return null;
   const own = new Map(linked.filter(({ name }) => members.includes(name)).map((each) => [each.name, each]));
   const rows = (await store?.scriptJobs.named(members)) ?? [];
-  const isAwaited = await readAwaited(store, own, rows);
-  const pauses = await readPauses();
+  const isAwaited = await readAwaited(site, own, rows);
+  const pauses = await site.pauses();
   const all = [...own.values()].flatMap(({ links = [] }) => links).flatMap(({ scripts }) => scripts);
   const disabled = new Set(all.filter((each) => each.isDisabled).map(({ name }) => name));
   const levels = new Map<string, number>();
   const scripts = members.map((name): ChainScript => {
     const isPaused = findPause(pauses, name) !== null;
     const held = disabled.has(name) ? 'disabled' : isPaused ? 'paused' : null;
-    const stand = problem === null ? standOf(rows.filter((row) => row.name === name)) : notKnown;
+    const stand = site.problem === null ? standOf(rows.filter((row) => row.name === name)) : notKnown;
     return {
       script: name,
       ...(held === null || stand.state === 'running' ? stand : { state: held, atMs: null }),
@@ -112,12 +113,16 @@ function findLevel(name: string, own: ReadonlyMap<string, Script>, levels: Map<s
 }
 
 /** Which ends keep a queued script from running now. */
-async function readAwaited(store: Site['store'], own: ReadonlyMap<string, Script>, rows: readonly ScriptJobRow[]) {
+async function readAwaited(
+  { store, nowMs }: Pick<Site, 'store' | 'nowMs'>,
+  own: ReadonlyMap<string, Script>,
+  rows: readonly ScriptJobRow[],
+) {
   const queued = rows.flatMap((job) => {
     const script = own.get(job.name);
     return script !== undefined && mayWait(job, script) ? [{ job, script }] : [];
   });
-  const gates: ReadonlyMap<string, Gate> = store === null ? new Map() : await readGates(store, store, queued);
+  const gates: ReadonlyMap<string, Gate> = store === null ? new Map() : await readGates(store, store, queued, nowMs);
   return (name: string, kind: Link['kind'], other: string): boolean =>
     gates.get(name)?.waits.some((wait) => wait.kind === kind && wait.script === other) ?? false;
 }
