@@ -1,7 +1,8 @@
 import { type Argument, Command, CommanderError, type Option } from 'commander';
 import { tierNames } from '../discovery/jobs-folder.ts';
 import { widthOf } from '../report/terminal/table.ts';
-import { findSettingsFile, loadSettingsIfRight } from '../settings/load.ts';
+import { keepRulesAt } from '../schedule/repeat/place.ts';
+import { loadSettingsIfRight } from '../settings/load.ts';
 import {
   type CommandName,
   commandGroups,
@@ -89,7 +90,7 @@ async function enterRoot(context: CommandContext, command: Command): Promise<voi
   const root = command.name() === 'init' ? null : findRootIfAny(context, option);
   if (root === null) return;
   enterSite(context, root, reads || command.name() === HIDDEN_COMMAND || asRoot === true);
-  if (!timeless.includes(command.name())) await enterZoneOf(root);
+  if (!timeless.includes(command.name())) await enterSettingsOf(root);
 }
 
 /** Commands that only show something have ended by then, and lose nothing if an upgrade of the package ends them. */
@@ -99,9 +100,10 @@ const READING_MS = 1_000;
 const timeless = ['completion', HIDDEN_COMMAND];
 
 /** The command itself reports wrong settings. */
-async function enterZoneOf(root: string): Promise<void> {
-  if (findSettingsFile(root) === null) return;
-  enterZone((await loadSettingsIfRight(root)).timezone);
+async function enterSettingsOf(root: string): Promise<void> {
+  const { allowUnsafe, timezone } = await loadSettingsIfRight(root);
+  keepRulesAt({ root, allowUnsafe });
+  enterZone(timezone);
 }
 
 /** The command itself reports any other fault. */

@@ -7,6 +7,7 @@ import { isZone } from '../system/base/zone.ts';
 import {
   distrustOf,
   fileName,
+  type JobsPlace,
   matchableNames,
   type PatternMatcher,
   QUEUE_TIER,
@@ -270,10 +271,12 @@ function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
  * Refuses a script whose window or schedule is invalid, or whose schedule is more frequent than its tier; loads the code
  * that reads them.
  */
-export async function readScheduleChecks(): Promise<(script: Script) => Script> {
+export async function readScheduleChecks({ root, settings }: JobsPlace): Promise<(script: Script) => Promise<Script>> {
   const { shortestGapMs } = await import('../schedule/repeat/calendar.ts');
-  const { describeZone, readSchedule } = await import('../schedule/repeat/parse.ts');
+  const { readSchedule } = await import('../schedule/repeat/parse.ts');
+  const { describeZone } = await import('../schedule/repeat/ending.ts');
   const { parseWindow } = await import('../schedule/repeat/window.ts');
+  const place = { root, allowUnsafe: settings.allowUnsafe };
   const refuseWindow = ({ options: { between, timezone } }: Script): string | null => {
     if (between === undefined) return null;
     if (timezone !== undefined && !isZone(timezone)) return `its ${describeZone('@timezone', timezone)}`;
@@ -281,17 +284,23 @@ export async function readScheduleChecks(): Promise<(script: Script) => Script> 
     if (!('fault' in parsed)) return null;
     return `its @${parsed.fault}${parsed.meant === undefined ? '' : `; did you mean @between ${parsed.meant}?`}`;
   };
-  const refuse = ({ tier, options: { schedule, timezone } }: Script): string | null => {
+  const refuse = async ({ tier, options: { schedule, timezone } }: Script): Promise<string | null> => {
     if (schedule === undefined) return null;
     const parsed = readSchedule(schedule, timezone ?? null);
     if ('matter' in parsed) return `its ${parsed.matter}`;
+    const { rule } = parsed;
+    const problem =
+      rule.limits === undefined
+        ? null
+        : (await import('../schedule/repeat/limits.ts')).describeDates('its schedule', rule, place);
+    if (problem !== null) return problem;
     const period = shortestPeriodMs(tier);
-    const gapMs = shortestGapMs(parsed.rule, 0);
+    const gapMs = shortestGapMs(rule, 0);
     if (period === null || gapMs >= period) return null;
     return `its schedule ${JSON.stringify(schedule)} is more frequent than jobs/${tier}: move it to jobs/${tierFor(gapMs)}`;
   };
-  return (script) => {
-    const refusal = refuseWindow(script) ?? refuse(script);
+  return async (script) => {
+    const refusal = refuseWindow(script) ?? (await refuse(script));
     if (refusal !== null) return { ...script, refusals: [...script.refusals, refusal] };
     const warning = warnOfNoPeriod(script);
     return warning === null ? script : { ...script, warnings: [...script.warnings, warning] };

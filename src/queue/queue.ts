@@ -1,3 +1,4 @@
+import { keepRulesAt } from '../schedule/repeat/place.ts';
 import { checkPlace } from '../settings/access.ts';
 import { loadSettings } from '../settings/load.ts';
 import { toStoreUnavailable } from '../store/describe-failure.ts';
@@ -119,6 +120,7 @@ async function findPlace({ root: option, cwd = process.cwd() }: OpenQueueOptions
     const settings = await loadSettings(root, env);
     checkPlace(root, stateFolderOf(root), settings);
     keepRulesInZone(settings.timezone);
+    keepRulesAt({ root, allowUnsafe: settings.allowUnsafe });
     return { root, settings };
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;

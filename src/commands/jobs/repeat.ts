@@ -1,6 +1,7 @@
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { createClock } from '../../report/text/clock.ts';
+import { describeDates } from '../../schedule/repeat/limits.ts';
 import { parseRepeat, parseSchedule } from '../../schedule/repeat/parse.ts';
 import {
   explainRepeat,
@@ -22,7 +23,7 @@ export async function explain(context: CommandContext, options: Given<'repeat'>)
   const output = openTextOutput(context.stdout);
   const { rule: text, count } = options;
   const moments = readMoments(options, context.now());
-  const parsed = options.script ? parseSchedule(text, null) : parseRepeat(text);
+  const parsed = parseChecked(text, options.script === true);
   if ('problem' in parsed) {
     const { problem } = parsed;
     if (options.json) await output.write(formatJson({ valid: false, problem }));
@@ -30,6 +31,13 @@ export async function explain(context: CommandContext, options: Given<'repeat'>)
   }
   const explained = await computeTimes(parsed.rule, { moments, count, missed: options.missed });
   await output.write(options.json ? formatJson(repeatToJson(explained)) : renderRepeat(explained));
+}
+
+function parseChecked(text: string, isOfScript: boolean) {
+  const parsed = isOfScript ? parseSchedule(text, null) : parseRepeat(text);
+  if ('problem' in parsed) return parsed;
+  const problem = describeDates(isOfScript ? 'The schedule' : 'The repeat rule', parsed.rule);
+  return problem === null ? parsed : { problem: `${problem}.` };
 }
 
 interface Wanted {
@@ -81,7 +89,7 @@ function repeatToJson({ rule, times, plan }: ExplainedRepeat): object {
     rule: rule.text,
     explanation: explainRepeat(rule),
     next: times.map(formatInstant),
-    ...(rule.kind === 'calendar' && localTimes(rule.zone ?? hostZone(), times)),
+    ...(isLocal(rule) && localTimes(rule.zone ?? hostZone(), times)),
     ...(plan && {
       missed: plan.missed,
       plan: plan.times.map(({ runAt, scheduledFor, skipped }) => ({
@@ -91,6 +99,11 @@ function repeatToJson({ rule, times, plan }: ExplainedRepeat): object {
       })),
     }),
   };
+}
+
+/** Whether local times decide when the rule runs. */
+function isLocal({ kind, limits }: RepeatRule): boolean {
+  return kind === 'calendar' || limits !== undefined;
 }
 
 function localTimes(zone: string, times: readonly number[]) {
@@ -110,7 +123,7 @@ function renderRepeat(explained: ExplainedRepeat): string {
 }
 
 function describeTime(rule: RepeatRule): (time: number) => string {
-  if (rule.kind === 'moment') return (time) => `${formatInstant(time)} UTC`;
+  if (!isLocal(rule)) return (time) => `${formatInstant(time)} UTC`;
   const clock = createClock(0, rule.zone ?? hostZone());
   return (time) => {
     const [utc, local] = [formatInstant(time), clock.dateTime(time)];

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ReadCrontab } from '../../schedule/crontab-times.ts';
+import { keepRulesAt } from '../../schedule/repeat/place.ts';
 import { checkPlace } from '../../settings/access.ts';
 import { loadWithFiles } from '../../settings/load.ts';
 import type { Runner } from '../../settings/settings.ts';
@@ -57,6 +58,7 @@ export async function openRunner(context: CommandContext, rootOption: string | u
   if (!existsSync(probePath)) throw new PackageIncomplete(`${probePath} is missing`);
   const settings = await loadWithFiles(root, env);
   enterZone(settings.timezone);
+  keepRulesAt({ root, allowUnsafe: settings.allowUnsafe });
   checkPlace(root, state, settings);
   process.umask(settings.umask);
   if (existsSync(state.unsettledImport)) await finishImport(context, root);

@@ -175,7 +175,13 @@ export async function readRule(text: unknown, also = ''): Promise<RepeatRule> {
   const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
   const parsed = parseRepeat(text);
   if ('problem' in parsed) throw new QueueError('invalid', parsed.problem, { field: 'repeat' });
-  return parsed.rule;
+  const { rule } = parsed;
+  const problem =
+    rule.limits === undefined
+      ? null
+      : (await import('../../schedule/repeat/limits.ts')).describeDates('The repeat rule', rule);
+  if (problem !== null) throw new QueueError('invalid', `${problem}.`, { field: 'repeat' });
+  return rule;
 }
 
 /** It would wait for ever. */

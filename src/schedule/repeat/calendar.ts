@@ -1,7 +1,15 @@
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
-import { type CalendarDay, type CalendarRule, isInCalendar, LAST_INSTANT } from './rule.ts';
-import { openZone, type Stretch } from './stretches.ts';
+import {
+  type CalendarDay,
+  type CalendarRule,
+  isInCalendar,
+  LAST_INSTANT,
+  type NthDays,
+  type Rhythm,
+  type RuleDays,
+} from './rule.ts';
+import { firstOpen, openZone, type Stretch } from './stretches.ts';
 
 /** The first time of a rule after a moment; null: none up to the year 9999. */
 export async function nextTimeAfter(rule: CalendarRule, afterMs: number): Promise<number | null> {
@@ -16,7 +24,7 @@ export async function openTimes(rule: CalendarRule): Promise<(afterMs: number) =
   return (afterMs) => {
     if (!isInCalendar(afterMs)) return null;
     const isOfDay = ofDay.length > 0 && (ofDay[0] as number) <= afterMs && afterMs < (ofDay.at(-1) as number);
-    if (!isOfDay) ofDay = daysAfter(rule, clock, afterMs).next().value ?? [];
+    if (!isOfDay) ofDay = daysAfter(clock, afterMs).next().value ?? [];
     return ofDay.find((atMs) => atMs > afterMs) ?? null;
   };
 }
@@ -28,9 +36,9 @@ export async function latestTime(
 ): Promise<number | null> {
   if (!isInCalendar(upToMs)) return null;
   const clock = await openClock(rule);
-  const firstDay = Math.max(clock.dayOf(afterMs), clock.dayOf(upToMs) - REPEATS_AFTER_DAYS) - 1;
+  const firstDay = clock.startOf(Math.max(clock.dayOf(afterMs), clock.dayOf(upToMs) - REPEATS_AFTER_DAYS));
   for (let day = clock.dayOf(upToMs) + 1; day >= firstDay; day -= 1) {
-    const atMs = isDayOf(rule.on, day) ? clock.timesOn(day).findLast((each) => each <= upToMs) : undefined;
+    const atMs = clock.timesOn(day).findLast((each) => each <= upToMs);
     if (atMs !== undefined) return atMs > afterMs ? atMs : null;
   }
   return null;
@@ -40,19 +48,30 @@ export async function latestTime(
  * The shortest time between two times of a rule, in milliseconds, on a clock that never changes. Infinity for a rule
  * that has only one time.
  */
-export function shortestGapMs({ on, times }: CalendarRule, fromMs: number): number {
+export function shortestGapMs(rule: CalendarRule, fromMs: number): number {
+  const times = openTimesOfDay(rule);
   const [first = 0, last = 0] = [times[0], times.at(-1)];
-  let shortest = Math.min(...times.slice(1).map((time, index) => time - (times[index] as number))) * MINUTE_MS;
+  const gaps = times.slice(1).map((time, index) => (time - (times[index] as number)) * MINUTE_MS);
   let before: number | null = null;
-  const start = Math.floor(fromMs / DAY_MS);
+  const start = Math.max(Math.floor(fromMs / DAY_MS), rule.rhythm?.from ?? Number.NEGATIVE_INFINITY);
   for (let day = start; day <= start + REPEATS_AFTER_DAYS; day += 1) {
-    if (!isDayOf(on, day)) continue;
-    if (before !== null) shortest = Math.min(shortest, (day - before) * DAY_MS + (first - last) * MINUTE_MS);
+    if (!isDayOf(rule, day)) continue;
+    if (before !== null) gaps.push((day - before) * DAY_MS + (first - last) * MINUTE_MS);
     if (before !== null && day > start + GAP_DAYS) break;
     before = day;
   }
-  return shortest;
+  // Times that a window moves to the same moment are one.
+  return Math.min(...gaps.filter((gap) => gap > 0));
 }
+
+/** The times of a day, moved into the window of the rule; the day after follows as the minutes from 1440. */
+function openTimesOfDay({ times, limits }: CalendarRule): readonly number[] {
+  const window = limits?.between ?? null;
+  if (window === null) return times;
+  return times.map((time) => firstOpen(window, timeless, time * MINUTE_MS) / MINUTE_MS);
+}
+
+const timeless = () => ({ fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSITIVE_INFINITY, offsetMs: 0 });
 
 /** Four years contain all differences between months and between years. */
 const GAP_DAYS = 4 * 366;
@@ -61,9 +80,10 @@ const GAP_DAYS = 4 * 366;
 const REPEATS_AFTER_DAYS = 146_097;
 
 /** Whether a rule has any day at all; 30 February has none. */
-export function hasDays(on: CalendarDay): boolean {
-  for (let day = 0; day < REPEATS_AFTER_DAYS; day += 1) {
-    if (isDayOf(on, day)) return true;
+export function hasDays(days: RuleDays): boolean {
+  const start = days.rhythm?.from ?? 0;
+  for (let day = start; day < start + REPEATS_AFTER_DAYS; day += 1) {
+    if (isDayOf(days, day)) return true;
   }
   return false;
 }
@@ -81,14 +101,14 @@ export async function calendarSeries(rule: CalendarRule, afterMs: number, nowMs:
   if (!isInCalendar(afterMs) || !isInCalendar(nowMs)) return null;
   const clock = await openClock(rule);
   let passed = 0;
-  for (const times of daysAfter(rule, clock, afterMs)) {
+  for (const times of daysAfter(clock, afterMs)) {
     const left = times.findIndex((atMs) => atMs > nowMs);
     passed += left === -1 ? times.length : left;
     if (left !== -1) break;
   }
   const timeAt = (index: number): number | null => {
     let left = index;
-    for (const times of daysAfter(rule, clock, afterMs)) {
+    for (const times of daysAfter(clock, afterMs)) {
       if (left < times.length) return times[left] ?? null;
       left -= times.length;
     }
@@ -98,29 +118,43 @@ export async function calendarSeries(rule: CalendarRule, afterMs: number, nowMs:
 }
 
 /** The times after a moment, day by day; no day is empty. */
-function* daysAfter(rule: CalendarRule, clock: Clock, afterMs: number): Generator<readonly number[], undefined> {
+function* daysAfter(clock: Clock, afterMs: number): Generator<readonly number[], undefined> {
   let lastMs = afterMs;
   let lastDay = clock.dayOf(afterMs);
-  // Include the day before: clocks that are set back at midnight return to it.
-  for (let day = lastDay - 1; day - lastDay <= REPEATS_AFTER_DAYS; day += 1) {
+  for (let day = clock.startOf(lastDay); day - lastDay <= REPEATS_AFTER_DAYS; day += 1) {
     if ((day - 1) * DAY_MS > LAST_INSTANT) return;
-    if (!isDayOf(rule.on, day)) continue;
+    const all = clock.timesOn(day);
+    if (all.length === 0) continue;
     lastDay = day;
-    const times = clock.timesOn(day).filter((atMs) => atMs > lastMs && isInCalendar(atMs));
+    const times = all.filter((atMs) => atMs > lastMs && isInCalendar(atMs));
     if (times.length > 0) yield times;
     lastMs = times.at(-1) ?? lastMs;
   }
 }
 
 /** Whether a rule's days include a day, counted from 1970-01-01. */
-function isDayOf(on: CalendarDay, day: number): boolean {
+export function isDayOf({ on, rhythm }: RuleDays, day: number, isExcepted = (_: number) => false): boolean {
+  if (rhythm !== undefined && !isInRhythm(rhythm, day)) return false;
   if (on.period === 'daily') return true;
   const date = new Date(day * DAY_MS);
   if (on.period === 'weekly') return on.weekdays.includes(weekdayOf(date));
   if (on.period === 'cron') return isCronDay(date, on);
   if (on.period === 'yearly') return date.getUTCMonth() + 1 === on.month && isDayOfMonth(date, [on.day]);
   if ('days' in on) return isDayOfMonth(date, on.days);
-  return weekdayOf(date) === on.weekday && isNth(date, on.nth);
+  return isNth(day, on, isExcepted);
+}
+
+function isInRhythm({ unit, count, from }: Rhythm, day: number): boolean {
+  return day >= from && (periodOf(unit, day) - periodOf(unit, from)) % count === 0;
+}
+
+/** The number of the day, week or month, counted from any one. */
+function periodOf(unit: Rhythm['unit'], day: number): number {
+  if (unit === 'day') return day;
+  // The first Monday of 1970 was 5 January.
+  if (unit === 'week') return Math.floor((day - 4) / 7);
+  const date = new Date(day * DAY_MS);
+  return date.getUTCFullYear() * 12 + date.getUTCMonth();
 }
 
 function isCronDay(date: Date, { days, months, weekdays, isBoth }: Extract<CalendarDay, { period: 'cron' }>): boolean {
@@ -139,9 +173,20 @@ function isDayOfMonth(date: Date, days: readonly number[]): boolean {
   return days.includes(number) || (number >= 28 && isOtherMonth(date, 1) && days.some((day) => day > number));
 }
 
-/** Whether a date is the nth of its weekday in its month; -1: the last one. */
-function isNth(date: Date, nth: number): boolean {
-  return nth === -1 ? isOtherMonth(date, 7) : Math.ceil(date.getUTCDate() / 7) === nth;
+/** Whether a day is one of the nth of its kind in its month, from the first one or from the last one. */
+function isNth(day: number, { nth, kind }: NthDays, isExcepted: (day: number) => boolean): boolean {
+  const date = new Date(day * DAY_MS);
+  const isKind = (each: number): boolean => {
+    const weekday = weekdayOf(new Date(each * DAY_MS));
+    return kind === 'working day' ? weekday <= 5 && !isExcepted(each) : kind === 'day' || weekday === kind;
+  };
+  if (!isKind(day)) return false;
+  const first = day - date.getUTCDate() + 1;
+  const all = Array.from({ length: 31 }, (_, index) => first + index).filter(
+    (each) => isKind(each) && new Date(each * DAY_MS).getUTCMonth() === date.getUTCMonth(),
+  );
+  const index = all.indexOf(day);
+  return nth.includes(index + 1) || nth.includes(index - all.length);
 }
 
 function isOtherMonth(date: Date, daysLater: number): boolean {
@@ -152,15 +197,22 @@ function isOtherMonth(date: Date, daysLater: number): boolean {
 interface Clock {
   /** The local day of an instant, counted from 1970-01-01. */
   dayOf(atMs: number): number;
-  /** The times of the rule on a day, ascending. */
+  /** A day from which to look for times that come on a day: those of days before it come earlier. */
+  startOf(day: number): number;
+  /** The times that the rule has for a day, ascending; none if the day is not one of the rule's. */
   timesOn(day: number): readonly number[];
 }
 
-async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clock> {
+async function openClock(rule: CalendarRule): Promise<Clock> {
+  const { times, zone, isInterval } = rule;
   const stretchAt = await openZone(zone ?? ruleZone());
+  const limits = rule.limits === undefined ? null : await (await import('./limits.ts')).openLimits(rule);
   return {
     dayOf: (atMs) => Math.floor((atMs + stretchAt(atMs).offsetMs) / DAY_MS),
+    // Include the day before: clocks that are set back at midnight return to it.
+    startOf: (day) => limits?.startOf(day) ?? day - 1,
     timesOn: (day) => {
+      if (!isDayOf(rule, day, limits?.isExcepted)) return [];
       const startMs = day * DAY_MS;
       // A window that begins at night may end on the next day.
       const stretches = [stretchAt(startMs - DAY_MS)];
@@ -169,7 +221,8 @@ async function openClock({ times, zone, isInterval }: CalendarRule): Promise<Clo
         stretches.push(last);
       }
       const walls = times.map((time) => startMs + time * MINUTE_MS);
-      return isInterval === true ? shownAt(walls, stretches) : comingAt(walls, stretches);
+      const all = isInterval === true ? shownAt(walls, stretches) : comingAt(walls, stretches);
+      return limits === null ? all : limits.keep(all);
     },
   };
 }

@@ -7,6 +7,15 @@ export const months = 'january february march april may june july august septemb
   ' ',
 );
 
+export const ordinals = ['first', 'second', 'third', 'fourth'];
+
+/** `second`, `5th`; -1 is `last`, and -2 `second last`. */
+export function writeOrdinal(nth: number): string {
+  if (nth < 0) return nth === -1 ? 'last' : `${writeOrdinal(-nth)} last`;
+  const suffix = nth === 11 || nth === 12 || nth === 13 ? undefined : ['st', 'nd', 'rd'][(nth % 10) - 1];
+  return ordinals[nth - 1] ?? `${nth}${suffix ?? 'th'}`;
+}
+
 /** The 1-based index of a name; its first three letters are enough. */
 export function findName(names: readonly string[], word: string): number | null {
   const index = word.length < 3 ? -1 : names.findIndex((name) => name.startsWith(word));

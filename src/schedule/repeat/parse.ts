@@ -1,8 +1,9 @@
 import { nearestName } from '../../system/base/suggest.ts';
-import { isZone, nearestZone } from '../../system/base/zone.ts';
+import { isZone } from '../../system/base/zone.ts';
 import { hasDays } from './calendar.ts';
 import { parseCron } from './cron.ts';
-import { quote, type RuleFault, writeFound } from './fault.ts';
+import { describeZone, type Ending, readEnding, splitRule } from './ending.ts';
+import { quote, type RuleFault } from './fault.ts';
 import {
   type BaseMoment,
   type CalendarRule,
@@ -10,6 +11,7 @@ import {
   isPlainRule,
   type Modifier,
   type RepeatRule,
+  type RuleDays,
   type StartUnit,
   type Unit,
 } from './rule.ts';
@@ -61,11 +63,7 @@ function read<Rule>(what: string, text: string, parse: Parse<Rule>): Reading<Rul
   }
   const parsed = parse(text);
   if ('rule' in parsed) return parsed;
-  const bare = findBareZone(text);
-  const fault =
-    bare === null
-      ? describeFault(parsed, splitZone(text).zone, parse)
-      : describeFault({ fault: 'in stands before a time zone', meant: bare.words }, bare.zone, parse);
+  const fault = describeFault(findLoose(text) ?? parsed, splitRule(text).end, parse);
   return { matter: `${what} ${quote(text)} is wrong: ${fault}` };
 }
 
@@ -75,11 +73,11 @@ function read<Rule>(what: string, text: string, parse: Parse<Rule>): Reading<Rul
 const MOST_CORRECTIONS = 4;
 
 /** Suggests the valid rule that was probably meant. If no correction is valid, says what is wrong in the last one. */
-function describeFault<Rule>(first: RuleFault, zone: string | null, parse: Parse<Rule>): string {
-  let last = first;
+function describeFault<Rule>(first: RuleFault, endOfText: string, parse: Parse<Rule>): string {
+  let [last, end] = [first, endOfText];
   for (let count = 0; last.meant !== undefined && count < MOST_CORRECTIONS; count += 1) {
-    const words = correctTimes(last.meant);
-    const rule = zone === null ? words : `${words} in ${zone}`;
+    end = last.end ?? end;
+    const rule = `${correctTimes(last.meant)}${end}`;
     const parsed = parse(rule);
     if ('rule' in parsed) return `${first.fault === '' ? '' : `${first.fault}; `}did you mean ${rule}?`;
     last = parsed;
@@ -87,32 +85,43 @@ function describeFault<Rule>(first: RuleFault, zone: string | null, parse: Parse
   return last.fault;
 }
 
-/** Splits `daily at 10:00 Europe/Berlin`, which lacks the `in`; null: the text does not end in the name of a zone. */
-function findBareZone(text: string): { readonly words: string; readonly zone: string } | null {
+/** `daily at 10:00 Europe/Berlin` and `daily at 10:00 but not on holidays.txt` lack a word; null: no such text. */
+function findLoose(text: string): RuleFault | null {
   const [, words = '', zone = ''] = /^(.*\S) \(?(UTC|[A-Z]\w+\/[\w/]+)\)?$/.exec(text.trim()) ?? [];
-  return words === '' || / in$/i.test(words) || !isZone(zone) ? null : { words, zone };
+  if (words !== '' && !/ in$/i.test(words) && isZone(zone)) {
+    return { fault: 'in stands before a time zone', meant: words, end: ` in ${zone}` };
+  }
+  const [file, name = ''] = / (?:but )?(?:not|unless|excluding|without)(?: on| in)? (\S+\.\w+)/i.exec(text) ?? [];
+  if (file === undefined) return null;
+  return { fault: 'except stands before a file of dates', meant: text.replace(file, ` except ${name}`), end: '' };
 }
 
 function parsePlain(text: string): { readonly rule: RepeatRule } | RuleFault {
-  const { words, zone } = splitZone(text);
-  if (isCronRule(words)) return toRule(words, zone, parseCron(words));
+  const split = splitRule(text);
+  const { words } = split;
+  const ending = readEnding(split, split.zone);
+  if ('fault' in ending) return ending;
+  if (isCronRule(words)) return toRule(words, ending, parseCron(words));
   const parsed = parseWords(words);
   if ('fault' in parsed) return parsed;
-  const { on, clock } = parsed;
-  if (on === null && clock?.kind === 'every' && clock.window === null) return delayOf(words, clock, zone !== null);
+  const { days, clock } = parsed;
+  if (days === null && clock?.kind === 'every' && clock.window === null)
+    return delayOf(clock, { ...ending, text: words + ending.end });
   if (clock === null) return { fault: 'it needs a time at its end, such as at 10:00' };
-  return toRule(words, zone, withTimes(on, clock));
+  return toRule(words, ending, withTimes(days, clock));
 }
 
 function parseForScript(text: string, defaultZone: string | null): { readonly rule: CalendarRule } | RuleFault {
-  const { words, zone } = splitZone(text);
+  const split = splitRule(text);
+  const { words, zone } = split;
   if (zone !== null && defaultZone !== null) {
     return { fault: `it ends in a time zone, and there is @timezone ${defaultZone} as well: keep one of the two` };
   }
-  const inZone = zone ?? defaultZone;
   if (defaultZone !== null && !isZone(defaultZone)) return { fault: describeZone('@timezone', defaultZone) };
-  if (isCronRule(words)) return toRule(words, inZone, parseCron(words));
   if (words === '') return { fault: `it is empty: write ${EXAMPLES}` };
+  const ending = readEnding(split, zone ?? defaultZone);
+  if ('fault' in ending) return ending;
+  if (isCronRule(words)) return toRule(words, ending, parseCron(words));
   const start = /^\w+/.exec(words)?.[0] ?? '';
   if (start === 'hourly') return { fault: '', meant: 'every hour' };
   if (/^(?:scheduled|started|finished)$/.test(start)) {
@@ -125,43 +134,30 @@ function parseForScript(text: string, defaultZone: string | null): { readonly ru
   }
   const parsed = parseWords(words);
   if ('fault' in parsed) return parsed;
-  const { on, clock } = parsed;
-  return toRule(words, inZone, clock === null ? { on: on ?? { period: 'daily' }, times: [0] } : withTimes(on, clock));
+  const { days, clock } = parsed;
+  return toRule(words, ending, clock === null ? { ...(days ?? everyDay), times: [0] } : withTimes(days, clock));
 }
 
 const EXAMPLES = 'daily at 02:30, weekly on monday at 07:00, every 2 hours or cron’s fields 0 7 * * 1';
 
-/** Puts the words in lower case; only the name of the zone keeps its case. */
-function splitZone(text: string): { readonly words: string; readonly zone: string | null } {
-  const [, words = '', zone = null] = /^(.*?)(?: in (.+))?$/i.exec(text.trim().replaceAll(/\s+/g, ' ')) ?? [];
-  return { words: words.toLowerCase().replaceAll(/(?<![\d:])\d:\d\d(?![\d:])/g, (time) => `0${time}`), zone };
-}
+type DaysAndTimes = RuleDays & Pick<CalendarRule, 'times' | 'isInterval'>;
 
-type DaysAndTimes = Pick<CalendarRule, 'on' | 'times' | 'isInterval'>;
+const everyDay: RuleDays = { on: { period: 'daily' } };
 
-function withTimes(on: CalendarRule['on'] | null, clock: ClockTimes): DaysAndTimes | RuleFault {
+function withTimes(days: RuleDays | null, clock: ClockTimes): DaysAndTimes | RuleFault {
   const times = timesOfDay(clock);
   if ('fault' in times) return times;
-  return { on: on ?? { period: 'daily' }, times, ...(clock.kind === 'every' && { isInterval: true }) };
+  return { ...(days ?? everyDay), times, ...(clock.kind === 'every' && { isInterval: true }) };
 }
 
 function toRule(
   words: string,
-  zone: string | null,
+  { end, ...ending }: Ending,
   parsed: DaysAndTimes | RuleFault,
 ): { rule: CalendarRule } | RuleFault {
   if ('fault' in parsed) return parsed;
-  if (zone !== null && !isZone(zone)) return { fault: describeZone('in', zone) };
-  if (!hasDays(parsed.on)) return { fault: 'it never comes, as none of its months has such a day' };
-  const text = zone === null ? words : `${words} in ${zone}`;
-  return { rule: { kind: 'calendar', text, ...parsed, zone } };
-}
-
-/** A fault in the name of a zone. */
-export function describeZone(word: string, zone: string): string {
-  const nearest = nearestZone(zone);
-  const hint = nearest === null ? '' : `; did you mean ${nearest}?`;
-  return `${word} needs a time zone such as Europe/Berlin or UTC${writeFound(zone)}${hint}`;
+  if (!hasDays(parsed)) return { fault: 'it never comes, as none of its months has such a day' };
+  return { rule: { kind: 'calendar', text: `${words}${end}`, ...parsed, ...ending } };
 }
 
 /** As the documentation of Bedrock::Jobs defines them; its code differs. */
@@ -220,11 +216,11 @@ function faultOfBase(text: string, first: string): RuleFault {
   const told = describeBase(text, upperCase(first.trim()));
   if (told !== null) return { fault: told };
   const fault = `it begins with ${quote(first)}`;
+  // The caller appends the rest to the suggestion.
+  const meant = correctStart(splitRule(text).words);
+  if (meant !== null) return { fault, meant };
   const word = nearestName(upperCase(first.trim()), [...bases.keys(), ...cannedRules.keys()]);
   if (word !== null) return { fault: `${fault}; did you mean ${word}?` };
-  // The caller appends the zone to the suggestion.
-  const meant = correctStart(text.replace(/ in \S+\s*$/i, ''));
-  if (meant !== null) return { fault, meant };
   return {
     fault:
       `${fault}, but a rule begins with SCHEDULED, STARTED or FINISHED, ` +
@@ -280,6 +276,7 @@ const slips: readonly (readonly [RegExp, string])[] = [
   [/^[+-]\d{4,} (YEAR|MONTH|DAY|HOUR|MINUTE)S?$/, 'is too large: at most 999, or several modifiers'],
   [/^[+-]\d+:\d+/, 'is not possible: rules with modifiers are in UTC'],
   [/^(UTC|LOCALTIME)$/, 'is not possible: rules with modifiers are in UTC'],
+  [/ (?:BETWEEN|EXCEPT) /, 'is not possible: that needs plain words, such as every 1 hour between 22:00 and 05:00'],
   [/^START OF WEEK$/, 'is not possible: a week begins with WEEKDAY 0 or WEEKDAY 1, START OF DAY'],
   [/^START OF /, 'needs HOUR, DAY, MONTH or YEAR'],
   [/^WEEKDAY/, 'needs a number from 0 (Sunday) to 6 (Saturday)'],

@@ -1,7 +1,7 @@
 import { capitalized } from '../../system/base/text.ts';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
-import { months, weekdays } from './names.ts';
+import { months, weekdays, writeOrdinal } from './names.ts';
 
 /** The moment of a job from which its rule counts. */
 export type BaseMoment = 'scheduled' | 'started' | 'finished';
@@ -29,6 +29,25 @@ interface MomentRule {
   /** `every 90 seconds`: the pause is never shorter. The grammar of Bedrock drops the fraction of a second instead. */
   readonly isDelay?: true;
   readonly modifiers: readonly [Modifier, ...Modifier[]];
+  /** Absent: none. */
+  readonly limits?: Limits;
+  /** The zone of the limits. */
+  readonly zone?: string | null;
+}
+
+/** When a rule has no time, whatever the rest of it says. */
+export interface Limits {
+  /** Files with the dates on which it has none: paths from the root. */
+  readonly except: readonly string[];
+  /** A time outside of it comes when it opens; null: no such window. */
+  readonly between: TimeWindow | null;
+}
+
+/** A part of each day, in minutes of the day. It goes over midnight if it ends before it begins. */
+export interface TimeWindow {
+  readonly from: number;
+  /** The first minute that is outside. */
+  readonly to: number;
 }
 
 /**
@@ -38,10 +57,33 @@ export type CalendarDay =
   | { readonly period: 'daily' }
   | { readonly period: 'weekly'; readonly weekdays: readonly number[] }
   | { readonly period: 'monthly'; readonly days: readonly number[] }
-  /** `nth` is 1 to 4, or -1 for the last one. */
-  | { readonly period: 'monthly'; readonly nth: number; readonly weekday: number }
+  | NthDays
   | { readonly period: 'yearly'; readonly month: number; readonly day: number }
   | CronDays;
+
+/** The first and third Friday, the second last working day of a month. */
+export interface NthDays {
+  readonly period: 'monthly';
+  /** Counted from 1; -1 is the last one, -2 the second last. */
+  readonly nth: readonly number[];
+  readonly kind: DayKind;
+}
+
+/** A weekday, any day, or a day from Monday to Friday that is none of the dates that the rule excepts. */
+export type DayKind = number | 'day' | 'working day';
+
+/** Every few days, weeks or months from a date, counted from 1970-01-01. Weeks begin on Monday. */
+export interface Rhythm {
+  readonly unit: 'day' | 'week' | 'month';
+  readonly count: number;
+  readonly from: number;
+}
+
+/** The days of a rule: those of `on` in each day, week or month of its rhythm, if it has one. */
+export interface RuleDays {
+  readonly on: CalendarDay;
+  readonly rhythm?: Rhythm;
+}
 
 /**
  * The days of cron's fields. With `isBoth` a day must be in `days` and in `weekdays`; otherwise one of them is enough.
@@ -56,11 +98,10 @@ interface CronDays {
 }
 
 /** `daily at 10:00 in Europe/Berlin`: local times. */
-export interface CalendarRule {
+export interface CalendarRule extends RuleDays {
   readonly kind: 'calendar';
   /** As it is stored. */
   readonly text: string;
-  readonly on: CalendarDay;
   /** Minutes of the day, ascending. */
   readonly times: readonly number[];
   /**
@@ -70,6 +111,8 @@ export interface CalendarRule {
   readonly isInterval?: true;
   /** Null: the zone of the settings, otherwise the zone of the host that computes the time. */
   readonly zone: string | null;
+  /** Absent: none. */
+  readonly limits?: Limits;
 }
 
 /** The rule by which a finished job is queued again. */
@@ -98,11 +141,12 @@ const baseWords: Readonly<Record<BaseMoment, string>> = {
   finished: 'the time at which it finished',
 };
 
-function explainMoment({ base, modifiers }: MomentRule): string {
+function explainMoment({ base, modifiers, limits, zone }: MomentRule): string {
   const [first, ...others] = modifiers;
   const from = baseWords[base];
   if (first.kind === 'add' && others.length === 0) {
-    return `Runs again ${explainAmount(first)} ${first.count < 0 ? 'before' : 'after'} ${from}.`;
+    const when = `${explainAmount(first)} ${first.count < 0 ? 'before' : 'after'} ${from}`;
+    return `Runs again ${when}${limits === undefined ? '' : explainLimits(limits, ` in ${nameZone(zone)}`)}.`;
   }
   return `Runs again at a time counted in UTC from ${from}: ${modifiers.map(explainStep).join(', then ')}.`;
 }
@@ -122,11 +166,38 @@ function explainAmount({ count, unit }: { readonly count: number; readonly unit:
   return `${amount} ${unit}${amount === 1 ? '' : 's'}`;
 }
 
-function explainCalendar({ on, times, zone }: CalendarRule): string {
-  const where = zone ?? `the zone of this root, ${ruleZone()}`;
+function explainCalendar({ on, rhythm, times, zone, limits }: CalendarRule): string {
   const interval = findInterval(times);
-  const when = interval === null ? `${explainDay(on)} ${explainTimes(times)}` : explainInterval(on, interval);
-  return `Runs ${when} in ${where}.`;
+  const days = rhythm === undefined ? explainDay(on) : explainRhythm(rhythm, on);
+  const isEvery = isEveryDay(on) && rhythm === undefined;
+  const when = interval === null ? `${days} ${explainTimes(times)}` : explainInterval(days, isEvery, interval);
+  return `Runs ${when} in ${nameZone(zone)}${limits === undefined ? '' : explainLimits(limits)}.`;
+}
+
+function nameZone(zone: string | null | undefined): string {
+  return zone ?? `the zone of this root, ${ruleZone()}`;
+}
+
+/** The end of a sentence; `where` names the zone if the sentence has not. */
+function explainLimits({ except, between }: Limits, where = ''): string {
+  const dates = except.length === 0 ? '' : `, but not on the dates in ${listWords(except)}`;
+  if (between === null) return dates + where;
+  const [from, to] = [formatTime(between.from), formatTime(between.to)];
+  const window = `, ${dates === '' ? 'but' : 'and'} only between ${from} and ${to}${where}`;
+  return `${dates}${window}: any other time comes at ${from}`;
+}
+
+/** `every 2 weeks from 30 November 2026 on Monday and Friday` */
+function explainRhythm({ unit, count, from }: Rhythm, on: CalendarDay): string {
+  const date = new Date(from * DAY_MS);
+  const name = capitalized(months[date.getUTCMonth()] ?? '');
+  const every = count === 1 ? `every ${unit}` : `every ${explainAmount({ count, unit })}`;
+  const start = `${every} from ${date.getUTCDate()} ${name} ${date.getUTCFullYear()}`;
+  return on.period === 'daily'
+    ? start
+    : `${start} ${explainDay(on)
+        .replace(/^every/, 'on')
+        .replace(/ of every month\b/, '')}`;
 }
 
 /** Evenly spaced times of a day, in minutes. */
@@ -146,15 +217,15 @@ function findInterval(times: readonly number[]): Interval | null {
 const DAY_MINUTES = 1440;
 
 /** `every 2 hours`; if it does not cover all days, with the days before it: `every Monday, every 2 hours`. */
-function explainInterval(on: CalendarDay, { first, last, step }: Interval): string {
+function explainInterval(days: string, isEveryDay: boolean, { first, last, step }: Interval): string {
   const isHours = step % 60 === 0;
   const unit = isHours ? 'hour' : 'minute';
   const count = isHours ? step / 60 : step;
   const every = count === 1 ? `every ${unit}` : `every ${explainAmount({ count, unit })}`;
   const isWholeDay = first === 0 && last + step >= DAY_MINUTES;
-  if (isWholeDay && last + step === DAY_MINUTES && isEveryDay(on)) return every;
+  if (isWholeDay && last + step === DAY_MINUTES && isEveryDay) return every;
   const window = isWholeDay ? '' : ` from ${formatTime(first)} to ${formatTime(last % DAY_MINUTES)}`;
-  return `${explainDay(on).replace(/,$/, '')}, ${every}${window}`;
+  return `${days.replace(/,$/, '')}, ${every}${window}`;
 }
 
 function isEveryDay(on: CalendarDay): boolean {
@@ -184,7 +255,10 @@ function explainDay(on: CalendarDay): string {
     const date = `every year on ${on.day} ${capitalized(months[on.month - 1] ?? '')}`;
     return on.day === 29 && on.month === 2 ? `${date}, or 28 February,` : date;
   }
-  if ('nth' in on) return `on the ${ordinals.get(on.nth)} ${nameWeekday(on.weekday)} of every month`;
+  if ('nth' in on) {
+    const kind = typeof on.kind === 'number' ? nameWeekday(on.kind) : on.kind;
+    return `on the ${listWords(on.nth.map(writeOrdinal))} ${kind} of every month`;
+  }
   if (on.days.join() === '31') return 'on the last day of every month';
   const days = `on day ${listWords(on.days)} of every month`;
   return on.days.some((day) => day > 28) ? `${days}, or on its last one,` : days;
@@ -199,14 +273,6 @@ function explainCron({ days, months: numbers, weekdays: names, isBoth }: CronDay
   if (days.length === 31 && isBoth) return `${onWeekdays}${inMonths}`;
   return isBoth ? `${onWeekdays} that is ${onDays.slice(3)}${inMonths}` : `${onDays} and ${onWeekdays}${inMonths}`;
 }
-
-export const ordinals: ReadonlyMap<number, string> = new Map([
-  [1, 'first'],
-  [2, 'second'],
-  [3, 'third'],
-  [4, 'fourth'],
-  [-1, 'last'],
-]);
 
 function explainWeekdays(numbers: readonly number[]): string {
   const [first = 0, last = first] = [numbers[0], numbers.at(-1)];

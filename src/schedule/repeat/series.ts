@@ -29,7 +29,15 @@ export async function nextTime(rule: RepeatRule, moments: Moments): Promise<numb
   const baseMs = moments[baseOf(rule)];
   if (baseMs === null) return null;
   if (rule.kind === 'calendar') return await nextTimeAfter(rule, baseMs);
-  return applyModifiers(rule.isDelay ? Math.ceil(baseMs / SECOND_MS) * SECOND_MS : baseMs, rule.modifiers);
+  const at = applyModifiers(rule.isDelay ? Math.ceil(baseMs / SECOND_MS) * SECOND_MS : baseMs, rule.modifiers);
+  return at === null ? null : await firstAllowed(rule, at);
+}
+
+/** The first moment from `atMs` on that the limits of a rule allow; null: none. */
+async function firstAllowed(rule: RepeatRule, atMs: number): Promise<number | null> {
+  if (rule.limits === undefined) return atMs;
+  const { openLimits } = await import('./limits.ts');
+  return (await openLimits(rule)).firstFrom(atMs);
 }
 
 /** Whether a rule leaves the calendar at once, so that it never gives a time. */
@@ -42,7 +50,8 @@ export function leadsNowhere(rule: RepeatRule, fromMs: number): boolean {
  * that the rule gives.
  */
 export async function initialTime(rule: RepeatRule, nowMs: number): Promise<number> {
-  return rule.kind === 'moment' ? nowMs : ((await nextTimeAfter(rule, nowMs)) ?? nowMs);
+  const at = rule.kind === 'moment' ? await firstAllowed(rule, nowMs) : await nextTimeAfter(rule, nowMs);
+  return at ?? nowMs;
 }
 
 const WEEK_MS = 7 * DAY_MS;
@@ -184,7 +193,8 @@ export async function planNext(
   const baseMs = moments[baseOf(rule)];
   const firstMs = await nextTime(rule, moments);
   if (baseMs === null || firstMs === null) return null;
-  const earliestMs = Math.max(moments.finished ?? nowMs, nowMs) + PAUSE_MS;
+  const soonestMs = Math.max(moments.finished ?? nowMs, nowMs) + PAUSE_MS;
+  const earliestMs = (await firstAllowed(rule, soonestMs)) ?? soonestMs;
   const soon = { runAt: earliestMs, scheduledFor: earliestMs };
   // The job would be due again and again: `FINISHED, +0 SECONDS`, `SCHEDULED, START OF DAY`.
   if (firstMs <= baseMs) return { ...soon, skipped: 0 };
@@ -194,7 +204,8 @@ export async function planNext(
   if (at === null) return { ...soon, skipped: skipped[missed] };
   const dueAt = missed === 'once' ? Math.max(at, nowMs) : at;
   // A rule that counts from the scheduled time catches up with it. The catching up ends by itself and needs no pause.
-  const runAt = baseOf(rule) === 'scheduled' ? dueAt : Math.max(dueAt, earliestMs);
+  const isPrompt = baseOf(rule) === 'scheduled' && (rule.limits === undefined || dueAt > nowMs);
+  const runAt = isPrompt ? dueAt : Math.max(dueAt, earliestMs);
   return { runAt, scheduledFor: at, skipped: skipped[missed] };
 }
 

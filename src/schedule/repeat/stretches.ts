@@ -1,4 +1,6 @@
 import type { Temporal as TemporalTypes } from 'temporal-polyfill';
+import { MINUTE_MS } from '../../system/base/values.ts';
+import type { TimeWindow } from './rule.ts';
 
 /** The time between two clock changes of a zone. */
 export interface Stretch {
@@ -39,4 +41,25 @@ function readZone(Temporal: typeof TemporalTypes, zone: string): StretchAt {
     if (found !== known.at(-1)) known.push(found);
     return found;
   };
+}
+
+const DAY_MINUTES = 1440;
+
+/**
+ * The first moment from `atMs` on at which the clocks show a time in the window: `atMs` itself if they do so then. A
+ * window that begins while the clocks skip an hour opens when they go on.
+ */
+export function firstOpen({ from, to }: TimeWindow, stretchAt: StretchAt, atMs: number): number {
+  const lengthMs = ((to - from + DAY_MINUTES) % DAY_MINUTES) * MINUTE_MS;
+  for (let at = atMs; ; ) {
+    const { untilMs, offsetMs } = stretchAt(at);
+    const sinceMs = floorModulo(at + offsetMs - from * MINUTE_MS, DAY_MINUTES * MINUTE_MS);
+    const opensAt = sinceMs < lengthMs ? at : at + DAY_MINUTES * MINUTE_MS - sinceMs;
+    if (opensAt < untilMs) return opensAt;
+    at = untilMs;
+  }
+}
+
+function floorModulo(value: number, modulus: number): number {
+  return ((value % modulus) + modulus) % modulus;
 }

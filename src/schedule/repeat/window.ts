@@ -1,14 +1,7 @@
-import { MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
 import { guessTime, quote, type RuleFault, readClockTime } from './fault.ts';
-import { openZone, type StretchAt } from './stretches.ts';
-
-/** A part of each day, in minutes of the day. It goes over midnight if it ends before it begins. */
-export interface TimeWindow {
-  readonly from: number;
-  /** The first minute that is outside. */
-  readonly to: number;
-}
+import type { TimeWindow } from './rule.ts';
+import { firstOpen, openZone } from './stretches.ts';
 
 /** Reads `22:00 and 05:00`, as it follows `between`; a correction is one of the same kind. */
 export function parseWindow(text: string): TimeWindow | RuleFault {
@@ -30,22 +23,4 @@ export function parseWindow(text: string): TimeWindow | RuleFault {
  */
 export async function nextOpening(window: TimeWindow, atMs: number, zone: string | null): Promise<number> {
   return firstOpen(window, await openZone(zone ?? ruleZone()), atMs);
-}
-
-const DAY_MINUTES = 1440;
-
-/** Like `nextOpening`, for a zone that is open. */
-export function firstOpen({ from, to }: TimeWindow, stretchAt: StretchAt, atMs: number): number {
-  const lengthMs = ((to - from + DAY_MINUTES) % DAY_MINUTES) * MINUTE_MS;
-  for (let at = atMs; ; ) {
-    const { untilMs, offsetMs } = stretchAt(at);
-    const sinceMs = floorModulo(at + offsetMs - from * MINUTE_MS, DAY_MINUTES * MINUTE_MS);
-    const opensAt = sinceMs < lengthMs ? at : at + DAY_MINUTES * MINUTE_MS - sinceMs;
-    if (opensAt < untilMs) return opensAt;
-    at = untilMs;
-  }
-}
-
-function floorModulo(value: number, modulus: number): number {
-  return ((value % modulus) + modulus) % modulus;
 }

@@ -1,8 +1,10 @@
 import { nearestName } from '../../system/base/suggest.ts';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
-import { correctRhythm, guessTime, type RuleFault, readClockTime, writeFound } from './fault.ts';
-import { findName, months, weekdays } from './names.ts';
-import { type CalendarDay, type FixedUnit, fixedUnitMs, ordinals, type RepeatRule } from './rule.ts';
+import { dailyExpected, parseDays, readList } from './days.ts';
+import { guessTime, type RuleFault, readClockTime, writeFound } from './fault.ts';
+import { findName, weekdays } from './names.ts';
+import { correctRhythm } from './rhythm.ts';
+import { type CalendarRule, type FixedUnit, fixedUnitMs, type RepeatRule, type RuleDays } from './rule.ts';
 
 /** `at 02:30 and 14:30`, in minutes of the day, or `every 15min from 09:00 to 17:00`. */
 export type ClockTimes =
@@ -18,10 +20,13 @@ export type ClockTimes =
 
 /** A rule in plain words; a part that is left out is null. */
 interface Words {
-  readonly on: CalendarDay | null;
+  readonly days: RuleDays | null;
   readonly clock: ClockTimes | null;
 }
 
+/** The days of `every 2 weeks from 2026-11-30 on monday at 09:00`; `every 2 hours from 9 to 17` has none. */
+const rhythmForm =
+  /^(?<days>every (?:\d+ )?(?:day|week|month|year)s? from (?!\S+ to )(?:(?! (?:at|every)\b).)*)(?: (?<kind>at|every)(?: (?<clock>.*))?)?$/;
 const rulesForm = /^(?:(?<days>(?!every\b).*?) )?(?<kind>at|every)(?: (?<clock>.*))?$/;
 
 /** `daily 07:00`, `weekdays 7 pm` */
@@ -29,20 +34,20 @@ const timeAtEnd = /^(.+) (\d{1,2}(?::\d\d)?(?: ?[ap]m)?\b.*|noon|midnight)$/;
 
 /** Reads `weekdays every 15min from 09:00 to 17:00`, in lower case and without a zone. */
 export function parseWords(words: string): Words | RuleFault {
-  const { days, kind, clock } = rulesForm.exec(words)?.groups ?? { days: words };
+  const { days, kind, clock } = (rhythmForm.exec(words) ?? rulesForm.exec(words))?.groups ?? { days: words };
   if (days === undefined && kind === 'at') return { fault: 'it does not say on which days', meant: `daily ${words}` };
   const [, dayWords = '', time] = timeAtEnd.exec(kind === undefined ? words : '') ?? [];
   const before = time === undefined ? null : parseDays(dayWords);
   if (before !== null && (!('fault' in before) || before.meant !== undefined))
     return { fault: 'at stands before a time', meant: `${dayWords} at ${time}` };
-  const on = days === undefined ? null : parseDays(days);
-  if (on !== null && 'fault' in on) {
-    return on.meant === undefined ? on : { ...on, meant: `${on.meant}${words.slice(days?.length)}` };
+  const named = days === undefined ? null : parseDays(days);
+  if (named !== null && 'fault' in named) {
+    return named.meant === undefined ? named : { ...named, meant: `${named.meant}${words.slice(days?.length)}` };
   }
   // `daily at` lacks its time. `daily` alone does not come here: it is a rule of Bedrock.
   if (kind !== undefined && clock === undefined && days === 'daily') return { fault: dailyExpected };
   const read = kind === undefined ? null : kind === 'at' ? parseAt(clock ?? '') : parseEvery(clock ?? '');
-  return read !== null && 'fault' in read ? read : { on, clock: read };
+  return read !== null && 'fault' in read ? read : { days: named, clock: read };
 }
 
 const starts = ['daily', 'weekdays', 'weekends', 'weekly', 'monthly', 'yearly', 'every', 'on'];
@@ -52,6 +57,8 @@ export function correctStart(text: string): string | null {
   const words = text.trim().toLowerCase();
   const rhythm = correctRhythm(words);
   if (rhythm !== null) return rhythm;
+  const [monthly, time] = words.replace(/ (?:of|in) (?:the|each|every) month\b/, '').split(/ (?=at )/);
+  if ('on' in parseDays(`monthly on ${monthly}`)) return `monthly on ${monthly} ${time ?? 'at 10:00'}`;
   const [, first = '', rest = ''] = /^(\w+)(.*)$/s.exec(words) ?? [];
   if (/^(?:every|each)(?:day)?$/.test(first)) return `${first.endsWith('day') ? 'daily' : 'every'}${rest}`;
   if (findName(weekdays, first.replace(/s$/, '')) !== null) return `weekly on ${words.replace(/^(\w+?)s\b/, '$1')}`;
@@ -64,105 +71,6 @@ export function correctTimes(words: string): string {
   const [, days, times] = /^(.* at )(.+)$/.exec(words) ?? [];
   if (times === undefined) return words;
   return `${days}${times.replaceAll(/[^\s,]+(?: [ap]m\b)?/g, (time) => guessTime(time) ?? time)}`;
-}
-
-const dailyExpected = 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin';
-
-/** `daily`, `weekdays`, `weekly on monday`, `on day 1 and 15`, `monthly on the last friday`, `yearly on 14 february`. */
-function parseDays(words: string): CalendarDay | RuleFault {
-  const [, period = '', on = ''] = /^(\w+)(?: on (.*))?$/.exec(words) ?? /^(on)\b ?(.*)$/.exec(words) ?? [];
-  const [start = ''] = words.split(' ');
-  if (start === 'weekly') return parseWeekly(on);
-  if (start === 'monthly') return parseMonthly(on);
-  if (start === 'yearly') return parseYearly(on);
-  if (period === 'on') return parseOnDay(on);
-  if (words === 'daily') return { period: 'daily' };
-  if (words === 'weekdays') return { period: 'weekly', weekdays: [1, 2, 3, 4, 5] };
-  if (words === 'weekends') return { period: 'weekly', weekdays: [6, 7] };
-  if (start === 'daily') return { fault: dailyExpected };
-  return { fault: `${start} needs a time, such as ${start} at 08:00 or ${start} every 15min from 09:00 to 17:00` };
-}
-
-function parseWeekly(on: string): CalendarDay | RuleFault {
-  const read = readList(on, readWeekdays);
-  if ('numbers' in read) return { period: 'weekly', weekdays: read.numbers };
-  return { fault: `weekly needs a day such as weekly on monday at 01:00${writeFound(read.wrong, weekdays)}` };
-}
-
-function parseMonthly(on: string): CalendarDay | RuleFault {
-  const nth = /^(?:the )?([a-z]+) ([a-z]+)$/.exec(on);
-  if (nth !== null && nth[1] !== 'day') return parseNth(nth[1] as string, nth[2] as string);
-  const read = readDays(on.replace(/^(?:the |day )/, ''));
-  if ('numbers' in read) return { period: 'monthly', days: read.numbers };
-  return { fault: `monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00${writeFound(read.wrong)}` };
-}
-
-/** `monday`, `mondays`, `mon-fri`, `friday to monday`. */
-function readWeekdays(word: string): readonly number[] | null {
-  const [first, last = first] = word.split(/ to | ?- ?/).map((name) => findName(weekdays, name.replace(/s$/, '')));
-  if (first == null || last == null) return null;
-  // A range may go over Sunday: `sun-thu`, `friday to monday`.
-  const length = ((last - first + 7) % 7) + 1;
-  return Array.from({ length }, (_, index) => ((first - 1 + index) % 7) + 1);
-}
-
-/** `last friday`, `last day`. */
-function parseNth(ordinal: string, name: string): CalendarDay | RuleFault {
-  const nth = [...ordinals].find(([, word]) => word === ordinal)?.[0];
-  if (nth === -1 && name === 'day') return { period: 'monthly', days: [31] };
-  const weekday = findName(weekdays, name);
-  const expected = 'monthly needs a day such as 1, last, the last friday or the second tuesday';
-  if (weekday === null) return { fault: `${expected}${writeFound(name, weekdays)}` };
-  if (nth === undefined)
-    return { fault: `${expected}, the first to the fourth or the last${writeFound(ordinal, [...ordinals.values()])}` };
-  return { period: 'monthly', nth, weekday };
-}
-
-function parseOnDay(on: string): CalendarDay | RuleFault {
-  const read = /^days? /.test(on) ? readDays(on.replace(/^days? /, '')) : { wrong: on };
-  if ('numbers' in read) return { period: 'monthly', days: read.numbers };
-  const meant = starts.slice(3, 6).find((start) => !('fault' in parseDays(`${start} on ${on}`)));
-  const fault = `on needs days of the month such as on day 1 and 15 at 06:00${writeFound(read.wrong)}`;
-  return meant === undefined ? { fault } : { fault, meant: `${meant} on ${on}` };
-}
-
-/** The days of each month, February's in a leap year. */
-const daysOfMonths = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
-
-function parseYearly(on: string): CalendarDay | RuleFault {
-  const [, dayWord = '', name = ''] = /^(\S+) (\S+)$/.exec(on) ?? [];
-  const month = findName(months, name);
-  const day = month === null ? null : readDay(dayWord, daysOfMonths[month - 1] ?? 0);
-  if (month !== null && day !== null) return { period: 'yearly', month, day };
-  const expected = 'yearly needs a date such as yearly on 14 february at 20:00';
-  const isTurned = findName(months, dayWord) !== null && readDay(name, 31) !== null;
-  const meant = isTurned ? `${name} ${dayWord}` : month === null ? nearestName(name, months) : null;
-  const date = isTurned || meant === null ? meant : `${dayWord} ${meant}`;
-  return { fault: `${expected}${writeFound(on)}${date === null ? '' : `; did you mean ${date}?`}` };
-}
-
-/** The numbers of a list, ascending and without duplicates, or the first word that is not one. */
-type ReadList = { readonly numbers: readonly number[] } | { readonly wrong: string };
-
-/** `monday, wednesday and friday` */
-function readList(list: string, read: (word: string) => number | readonly number[] | null): ReadList {
-  const words = list.split(/ ?, ?(?:and )?| and /);
-  const numbers: number[] = [];
-  for (const word of words) {
-    const number = read(word);
-    if (number === null) return { wrong: word === '' ? list : word };
-    numbers.push(...[number].flat());
-  }
-  return { numbers: [...new Set(numbers)].sort((one, other) => one - other) };
-}
-
-function readDays(list: string): ReadList {
-  return readList(list, (word) => (word === 'last' ? 31 : readDay(word.replace(/^the /, ''), 31)));
-}
-
-function readDay(word: string, last: number): number | null {
-  const day = Number(/^(\d{1,2})(?:st|nd|rd|th)?$/.exec(word)?.[1] ?? 0);
-  return day >= 1 && day <= last ? day : null;
 }
 
 function parseAt(clock: string): ClockTimes | RuleFault {
@@ -199,7 +107,7 @@ function parseEvery(clock: string): ClockTimes | RuleFault {
 
 function faultOfEvery(clock: string): RuleFault {
   const rhythm = correctRhythm(`every ${clock}`);
-  if (rhythm !== null) return { fault: '', meant: rhythm };
+  if (rhythm !== null) return { fault: 'it does not say from which date it counts', meant: rhythm };
   const [, start = '', time = '10:00'] = /^(.+?)s?(?:(?: at)? (\d.*|noon|midnight))?$/.exec(clock) ?? [];
   const known = new Map([
     ['day', 'daily'],
@@ -209,24 +117,24 @@ function faultOfEvery(clock: string): RuleFault {
     ['month', 'monthly on 1'],
     ['year', 'yearly on 1 january'],
   ]);
-  const days = known.get(start) ?? (readWeekdays(start) === null ? null : `weekly on ${start}`);
+  const days = known.get(start) ?? ('on' in parseDays(`weekly on ${start}`) ? `weekly on ${start}` : null);
   return days === null ? { fault: everyExpected } : { fault: '', meant: `${days} at ${time}` };
 }
 
 const LONGEST_EVERY_MS = 36_525 * DAY_MS;
 
-/** The rule of `every 90 seconds`, which counts from the end of a job. */
+/** The rule of `every 90 seconds`, which counts from the end of a job. A zone without limits means another rule. */
 export function delayOf(
-  text: string,
   { count, unit }: Extract<ClockTimes, { kind: 'every' }>,
-  hasZone: boolean,
+  { text, zone, limits }: Pick<CalendarRule, 'text' | 'zone' | 'limits'>,
 ): { readonly rule: RepeatRule } | RuleFault {
-  if (hasZone) return { fault: `every needs no time zone; ${calendarHint}` };
+  if (zone !== null && limits === undefined) return { fault: `every needs no time zone; ${calendarHint}` };
   if (count * fixedUnitMs[unit] > LONGEST_EVERY_MS) {
     return { fault: 'every allows at most 36525 days (100 years)' };
   }
-  const modifier = { kind: 'add', count, unit } as const;
-  return { rule: { kind: 'moment', text, base: 'finished', isDelay: true, modifiers: [modifier] } };
+  const modifiers = [{ kind: 'add', count, unit }] as const;
+  const limited = limits !== undefined && { limits, zone };
+  return { rule: { kind: 'moment', text, base: 'finished', isDelay: true, modifiers, ...limited } };
 }
 
 const DAY_MINUTES = 1440;
@@ -237,7 +145,7 @@ export function timesOfDay(clock: ClockTimes): readonly number[] | RuleFault {
   const { count, unit, words, window } = clock;
   const step = (count * fixedUnitMs[unit]) / MINUTE_MS;
   if (!Number.isInteger(step)) return { fault: 'the shortest interval by the clock is every minute' };
-  if (step > DAY_MINUTES) return { fault: describeRare(words, step) };
+  if (step > DAY_MINUTES) return faultOfRare(words, step);
   if (window === null && DAY_MINUTES % step !== 0) return { fault: describeUneven(words, step) };
   const [from, to] = window ?? [0, DAY_MINUTES - 1];
   // A window that goes over midnight ends on the next day.
@@ -247,11 +155,12 @@ export function timesOfDay(clock: ClockTimes): readonly number[] | RuleFault {
 
 const LONGEST_FOLDER = 366 * DAY_MINUTES;
 
-/** A rhythm longer than a day. Folders have such rhythms, and so have rules that count from the end of a job. */
-function describeRare(words: string, step: number): string {
-  const fault = `every ${words} is longer than a day, so that no time of the day says it`;
-  const cure = step > LONGEST_FOLDER ? '' : `a script runs that often in jobs/${folderOf(step)}, without a schedule; `;
-  return `${fault}; ${cure}a job by the rule every ${words} alone`;
+/** A rhythm longer than a day. Folders have such rhythms, and so have rules that count from a date or a job's end. */
+function faultOfRare(words: string, step: number): RuleFault {
+  const cure = step > LONGEST_FOLDER ? '' : `a script runs that often in jobs/${folderOf(step)}, without a schedule, `;
+  const fault = `every ${words} is longer than a day; ${cure}a job by the rule every ${words} alone`;
+  const meant = step === 7 * DAY_MINUTES ? 'weekly on monday at 10:00' : correctRhythm(`every ${words}`);
+  return meant === null ? { fault } : { fault, meant };
 }
 
 function folderOf(step: number): string {

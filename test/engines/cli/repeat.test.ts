@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { inRoot } from '../../support/command.ts';
+import { cronPlace, inRoot, runCommand } from '../../support/command.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 
 /** It needs no root: a rule can be tried before there is one. */
@@ -73,6 +73,38 @@ Runs every day at 02:30 in Europe/Berlin.
     const only = ['--scheduled', '2026-03-10'];
     expect((await json('FINISHED, +1 HOUR', ...only)).next[0]).toBe('2026-03-10 01:00:00');
     expect((await json('SCHEDULED, +1 HOUR', '--finished', '2026-03-10')).next[0]).toBe('2026-03-10 01:00:00');
+  });
+
+  test('reads the dates of a file in the root', async () => {
+    const root = makeTemporaryRoot({ 'holidays.txt': '2026-12-24 to 2026-12-26\n' });
+    const rule = 'daily at 02:30 except holidays.txt between 22:00 and 05:00 in Europe/Berlin';
+    const { stdout } = await inRoot(root, 'repeat', rule, '--finished', '2026-12-23', '--count', '2');
+    expect(stdout).toBe(`${rule}
+Runs every day at 02:30 in Europe/Berlin, but not on the dates in holidays.txt, and only between 22:00 and 05:00: any other time comes at 22:00.
+
+2026-12-23 01:30:00 UTC  2026-12-23 02:30:00 Europe/Berlin
+2026-12-27 01:30:00 UTC  2026-12-27 02:30:00 Europe/Berlin
+`);
+    for (const args of [['repeat', '--script'], ['repeat']]) {
+      const what = args.includes('--script') ? 'schedule' : 'repeat rule';
+      expect(await inRoot(root, ...args, 'daily at 02:30 except none.txt')).toEqual({
+        status: 2,
+        stdout: '',
+        stderr: `runner: The ${what} "daily at 02:30 except none.txt" is wrong: none.txt does not exist in ${root}: write it with a date such as 2026-12-25 in each line.\n`,
+      });
+    }
+    expect(runCommand(['repeat', 'daily at 02:30 except days.txt'], cronPlace(emptyFolder())).stderr).toContain(
+      'days.txt is a path from the root, and there is no root here.',
+    );
+  });
+
+  test('shows local times if they decide when a job runs that counts from its end', async () => {
+    const rule = 'every 2 hours between 22:00 and 05:00 in Asia/Tokyo';
+    expect(await json(rule, '--finished', '2026-03-10 07:00', '--count', '2')).toMatchObject({
+      next: ['2026-03-10 13:00:00', '2026-03-10 15:00:00'],
+      zone: 'Asia/Tokyo',
+      local: ['2026-03-10 22:00:00', '2026-03-11 00:00:00'],
+    });
   });
 
   test('tells when a job would run that missed some', async () => {

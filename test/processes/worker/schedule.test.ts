@@ -50,6 +50,27 @@ test('leap days and ends of months', async () => {
   ]);
 });
 
+test('a script leaves out the dates of a file, waits for its window, and counts weeks from a date', async () => {
+  const root = makeTemporaryRoot({
+    'jobs/hourly/day.sh': scheduled('daily at 02:30 except days.txt', 'day'),
+    'jobs/hourly/night.sh': scheduled('daily at 01:30 except days.txt between 03:00 and 04:00', 'night'),
+    'jobs/hourly/weeks.sh': scheduled('every 2 weeks from 2026-11-10 at 02:45', 'weeks'),
+    'jobs/hourly/month.sh': scheduled('monthly on the last working day at 02:50 except days.txt', 'month'),
+    'days.txt': '2026-11-23\n2026-11-30\n',
+  });
+  const calls = ['23', '24', '25', '26', '27', '30'].flatMap((day) => [`2026-11-${day} 01:43`, `2026-11-${day} 04:13`]);
+  await callAt(root, calls, 'hourly');
+  const dates = (name: string) =>
+    noted(root)
+      .filter((line) => line.startsWith(`${name} `))
+      .map((line) => line.slice(`${name} 2026-`.length, -':00.000Z'.length));
+  const days = ['11-24', '11-25', '11-26', '11-27'];
+  expect(dates('day')).toEqual([...days, '11-29'].map((day) => `${day}T02:30`));
+  expect(dates('night')).toEqual([...days, '11-29'].map((day) => `${day}T03:00`));
+  expect(dates('weeks')).toEqual(['11-24T02:45']);
+  expect(dates('month')).toEqual(['11-27T02:50']);
+});
+
 test('however many times were missed, the last one is made up for, once', async () => {
   const root = makeTemporaryRoot({ 'jobs/hourly/a.sh': scheduled('daily at 02:30') });
   await callAt(root, ['2026-11-20 01:13', '2026-11-23 10:13', '2026-11-23 11:13'], 'hourly');

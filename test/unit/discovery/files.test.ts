@@ -264,3 +264,23 @@ describe('output that a shell script sends elsewhere', () => {
     expect(await warningsOf(script)).toEqual([]);
   });
 });
+
+test('a script is refused if its schedule names a file of dates that cannot be used', async () => {
+  const hint = 'write it with a date such as 2026-12-25 in each line';
+  const schedule = (file: string) => `# @schedule daily at 02:30 except ${file}\n`;
+  const root = makeHourly({ 'a.sh': schedule('days.txt'), 'b.sh': schedule('none.txt'), 'c.sh': schedule('open.txt') });
+  writeFileSync(join(root, 'days.txt'), '2026-12-25\n', { mode: 0o644 });
+  writeFileSync(join(root, 'open.txt'), '2026-12-25\n');
+  chmodSync(join(root, 'open.txt'), 0o666);
+  const wrong = (file: string, problem: string) =>
+    `its schedule "daily at 02:30 except ${file}" is wrong: ${file} ${problem}`;
+  const missing = wrong('none.txt', `does not exist in ${root}: ${hint}`);
+  expect(await refusalsIn(root)).toEqual({
+    'hourly/a': [],
+    'hourly/b': [missing],
+    'hourly/c': [
+      wrong('open.txt', `can be written by anybody (mode 0666): close it with: chmod go-w open.txt${orAllow}`),
+    ],
+  });
+  expect(await refusalsIn(root, { ...defaultSettings, allowUnsafe: true })).toMatchObject({ 'hourly/c': [] });
+});

@@ -121,7 +121,7 @@ describe('what is wrong is named, with its cure:', () => {
     ['every 0 seconds', noEvery],
     ['every 1.5 hours', noEvery],
     ['every day at 10:00', 'did you mean daily at 10:00?'],
-    ['every 90 months', noEvery],
+    ['every 90 fortnights and a day', noEvery],
     [
       'every 5 minutes in UTC',
       'every needs no time zone; for a time of the day write a rule such as daily at 10:00 or weekly on monday at 01:00.',

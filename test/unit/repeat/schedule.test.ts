@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { nextTimeAfter } from '../../../src/schedule/repeat/calendar.ts';
 import { parseSchedule } from '../../../src/schedule/repeat/parse.ts';
 import { formatInstant } from '../../../src/schedule/repeat/rule.ts';
+import { DAY_MS } from '../../../src/system/base/values.ts';
 import { at } from './support.ts';
 
 /** The first times after 2026-11-23, a Monday, in UTC. */
@@ -26,33 +27,54 @@ describe('a script runs by the clock:', () => {
     ['weekly on monday at 07:00', ['11-23 07:00', '11-30 07:00']],
     ['weekly on mondays and thursdays at 07:00', ['11-23 07:00', '11-26 07:00']],
     ['monthly on the 1st and the 15th', ['12-01 00:00', '12-15 00:00']],
+    ['every 2 weeks from 2026-11-30', ['11-30 00:00', '12-14 00:00']],
+    ['every 2 hours between 21:30 and 05:00', ['11-23 02:00', '11-23 04:00']],
+    ['every 6 hours between 09:00 and 17:00', ['11-23 09:00', '11-23 12:00']],
   ])('%s', async (text, expected) => {
     expect(await timesOf(text, 'UTC', 2)).toEqual(expected);
   });
 });
 
-describe('a rhythm that no schedule has gets a hint that runs no more often:', () => {
-  const days = (words: string, folder: string) =>
-    `every ${words} is longer than a day, so that no time of the day says it; ` +
-    `a script runs that often in jobs/${folder}, without a schedule; a job by the rule every ${words} alone.`;
+describe('a rhythm without a date gets one:', () => {
+  const start = (isFirst: (date: Date) => boolean): string => {
+    const date = new Date(Date.now() + DAY_MS);
+    while (!isFirst(date)) date.setUTCDate(date.getUTCDate() + 1);
+    return date.toISOString().slice(0, 10);
+  };
+  const any = start(() => true);
+  const monday = start((date) => date.getUTCDay() === 1);
+  const friday = start((date) => date.getUTCDay() === 5);
+  const first = (months: number, day = 1) =>
+    start((date) => date.getUTCDate() === day && date.getUTCMonth() % months === 0);
+  const undated = 'it does not say from which date it counts; ';
+  const rare = (words: string, folder: string) =>
+    `every ${words} is longer than a day; a script runs that often in jobs/${folder}, without a schedule, ` +
+    `a job by the rule every ${words} alone`;
 
   test.each([
-    ['biweekly on monday at 09:00', days('2 weeks', '14days')],
-    ['bi-weekly', days('2 weeks', '14days')],
-    ['fortnightly', days('2 weeks', '14days')],
-    ['every 2 weeks', days('2 weeks', '14days')],
-    ['every other week on monday at 09:00', days('2 weeks', '14days')],
-    ['every second monday at 9', days('2 weeks', '14days')],
-    ['every 3 fridays', days('3 weeks', '21days')],
-    ['every week', days('week', 'weekly')],
-    ['every 2 days at 03:00', days('2 days', '2days')],
-    ['every third day', days('3 days', '3days')],
-    ['every 48h', days('48h', '2days')],
-    ['quarterly at 03:00', 'it begins with "quarterly"; did you mean 0 3 1 */3 *?'],
-    ['quarterly on the 15th at 3am', 'it begins with "quarterly"; did you mean 0 3 15 */3 *?'],
-    ['every quarter', 'did you mean 0 0 1 */3 *?'],
-    ['every 2 months at 03:00', 'did you mean 0 3 1 */2 *?'],
-    ['half-yearly', 'it begins with "half"; did you mean 0 0 1 */6 *?'],
+    ['biweekly on monday at 09:00', `it begins with "biweekly"; did you mean every 2 weeks from ${monday} at 09:00?`],
+    ['bi-weekly', `it begins with "bi"; did you mean every 2 weeks from ${any} at 10:00?`],
+    ['fortnightly on friday', `it begins with "fortnightly"; did you mean every 2 weeks from ${friday} at 10:00?`],
+    ['every other week on monday at 09:00', `${undated}did you mean every 2 weeks from ${monday} at 09:00?`],
+    ['every second monday at 9', `${undated}did you mean every 2 weeks from ${monday} at 09:00?`],
+    ['every 3 fridays', `${undated}did you mean every 3 weeks from ${friday} at 10:00?`],
+    [
+      'every 2 weeks on mon and fri from 2026-11-30 at 9',
+      `${undated}did you mean every 2 weeks from 2026-11-30 on mon and fri at 09:00?`,
+    ],
+    ['every 2 weeks at 9 since 30 nov 2026', `${undated}did you mean every 2 weeks from 30 nov 2026 at 09:00?`],
+    ['every 2 days at 03:00', `${undated}did you mean every 2 days from ${any} at 03:00?`],
+    ['every third day in UTC', `${undated}did you mean every 3 days from ${any} at 10:00 in UTC?`],
+    ['every 2 weeks', `${rare('2 weeks', '14days')}; did you mean every 2 weeks from ${any} at 10:00?`],
+    ['every week', `${rare('week', 'weekly')}; did you mean weekly on monday at 10:00?`],
+    ['every 48h', `${rare('48h', '2days')}.`],
+    ['quarterly at 03:00', `it begins with "quarterly"; did you mean every 3 months from ${first(3)} at 03:00?`],
+    [
+      'quarterly on the 15th at 3am',
+      `it begins with "quarterly"; did you mean every 3 months from ${first(3, 15)} at 03:00?`,
+    ],
+    ['every quarter', `${undated}did you mean every 3 months from ${first(3)} at 10:00?`],
+    ['half-yearly', `it begins with "half"; did you mean every 6 months from ${first(6)} at 10:00?`],
   ])('%s', (text, fault) => {
     const parsed = parseSchedule(text, null);
     expect('problem' in parsed && parsed.problem).toBe(`The schedule ${JSON.stringify(text)} is wrong: ${fault}`);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nextOpening, parseWindow, type TimeWindow } from '../../../src/schedule/repeat/window.ts';
+import type { TimeWindow } from '../../../src/schedule/repeat/rule.ts';
+import { nextOpening, parseWindow } from '../../../src/schedule/repeat/window.ts';
 import { MINUTE_MS } from '../../../src/system/base/values.ts';
 import { tries } from '../../support/tries.ts';
 import { at } from './support.ts';

@@ -1,0 +1,70 @@
+import { DAY_MS } from '../../system/base/values.ts';
+import { ruleZone } from '../../system/base/zone.ts';
+import { type Dates, type DatesProblem, readDates } from './dates.ts';
+import { quote } from './fault.ts';
+import { type RulesPlace, rulesPlace } from './place.ts';
+import { isInCalendar, type RepeatRule } from './rule.ts';
+import { firstOpen, openZone } from './stretches.ts';
+
+type CheckedRule = Pick<RepeatRule, 'text' | 'limits'>;
+
+/** "its schedule … is wrong: holidays.txt:3: …", without a full stop, if a file of dates is wrong; null: none is. */
+export function describeDates(what: string, { text, limits }: CheckedRule, place = rulesPlace()): string | null {
+  for (const file of limits?.except ?? []) {
+    const dates = readFrom(place, file);
+    if ('problem' in dates) return `${what} ${quote(text)} is wrong: ${dates.problem}`;
+  }
+  return null;
+}
+
+function readFrom(place: RulesPlace | null, file: string): Dates | DatesProblem {
+  if (place === null) return { problem: `${file} is a path from the root, and there is no root here` };
+  return readDates(place.root, file, place.allowUnsafe);
+}
+
+/** The limits of a rule, with its files read. */
+export interface OpenLimits {
+  /** Whether the rule excepts a day, counted from 1970-01-01. */
+  isExcepted(day: number): boolean;
+  /** A day from which to look for times that come on a day: those of days before it come earlier. */
+  startOf(day: number): number;
+  /** The first moment from `atMs` on that the limits allow; null: none. */
+  firstFrom(atMs: number): number | null;
+  /** Leaves out the times on excepted dates, and moves the others into the window. */
+  keep(times: readonly number[]): readonly number[];
+}
+
+/** More days in a row have no end. */
+const MOST_EXCEPTED_DAYS = 4000;
+
+/** A file that cannot be used excepts nothing: a job must not get lost with it. */
+export async function openLimits({ limits, zone }: Pick<RepeatRule, 'limits' | 'zone'>): Promise<OpenLimits> {
+  const stretchAt = await openZone(zone ?? ruleZone());
+  const read = (limits?.except ?? []).map((file) => readFrom(rulesPlace(), file));
+  const usable = read.filter((dates) => 'has' in dates);
+  const isExcepted = (day: number): boolean => usable.some((dates) => dates.has(day));
+  const between = limits?.between ?? null;
+  const dayOf = (atMs: number): number => Math.floor((atMs + stretchAt(atMs).offsetMs) / DAY_MS);
+  const startOf = (day: number): number => {
+    let open = day - 1;
+    while (isExcepted(open) && day - open < MOST_EXCEPTED_DAYS) open -= 1;
+    // A window may open a day later, and once more if the clocks skip it.
+    return open - 2;
+  };
+  const firstFrom = (atMs: number): number | null => {
+    let at = atMs;
+    for (let count = 0; count < MOST_EXCEPTED_DAYS && isInCalendar(at); count += 1) {
+      if (between !== null) at = firstOpen(between, stretchAt, at);
+      const day = dayOf(at);
+      if (!isExcepted(day)) return at;
+      const { offsetMs, untilMs } = stretchAt(at);
+      at = Math.min((day + 1) * DAY_MS - offsetMs, untilMs);
+    }
+    return null;
+  };
+  const keep = (times: readonly number[]): readonly number[] => {
+    const moved = times.filter((at) => !isExcepted(dayOf(at))).map(firstFrom);
+    return [...new Set(moved.filter((at) => at !== null))];
+  };
+  return { isExcepted, startOf, firstFrom, keep };
+}
