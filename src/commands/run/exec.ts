@@ -1,5 +1,14 @@
 import { spawn } from 'node:child_process';
-import { existsSync, constants as fileFlags, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  constants as fileFlags,
+  fstatSync,
+  openSync,
+  readSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,7 +22,7 @@ import { describeStoreFailure } from '../../store/describe-failure.ts';
 import { isFailure } from '../../store/words.ts';
 import { errorCode, UsageError } from '../../system/base/errors.ts';
 import { EXEC, isExecLabel, isExecName, LONGEST_LABEL_BYTES, nthName } from '../../system/base/exec-name.ts';
-import { formatDuration } from '../../system/base/format.ts';
+import { formatBytes, formatDuration } from '../../system/base/format.ts';
 import { firstLine, printableLine } from '../../system/base/text.ts';
 import { stateFolderOf } from '../../system/place/state-folder.ts';
 import { isCalledByHand } from '../../system/process/identity.ts';
@@ -35,7 +44,7 @@ export async function execCommand(context: CommandContext, given: Given<'exec'>,
   try {
     await runRecorded(context, given, { name, command, environment, state });
   } catch (error) {
-    if (state.hasBegun) throw error;
+    if (state.hasBegun || error instanceof EndlessInput) throw error;
     // A wrapped line of a crontab must not depend on the log, or on the settings.
     const reason =
       error instanceof UsageError ? error.message : describeStoreFailure(error, stateFolderOf(context.cwd));
@@ -87,7 +96,7 @@ async function runRecorded(
   const options = await optionsOfExec(runner.settings, name, optionsOfCall({ ...given }));
   const isByHand = context.stdout.isTTY || isCalledByHand(context.env);
   const streams = chooseStreams(isByHand);
-  const input = (options.retries ?? 0) > 0 ? await readInput() : null;
+  const input = (options.retries ?? 0) > 0 ? await readInput(name) : null;
   const { cwd, caller } = context;
   const asCaller: CallersPlace = { cwd, umask: caller.umask, input, writesTo: streams.writesTo };
   const scriptAt = (nth: number) =>
@@ -144,24 +153,70 @@ function isNothing(stream: Stats): boolean {
 
 /** How long a pipe may be silent before it counts as one that nobody writes to or ends. */
 const SILENT_MS = 1_000;
+/** Within both it is read whole, before the first try. */
+const LONGEST_MS = 5 * 60_000;
+const MOST_BYTES = 64 * 1024 * 1024;
 
-/** All that a command reads, for each of its tries; null: they have the caller's own, a terminal or a silent pipe. */
-async function readInput(): Promise<Buffer | null> {
+/** What has been read cannot be put back, so the command is not run without it. */
+class EndlessInput extends UsageError {}
+
+/**
+ * All that a command reads, for each of its tries; null: they have the caller's own, a terminal or a silent pipe.
+ *
+ * @throws {EndlessInput}
+ */
+async function readInput(name: string): Promise<Buffer | null> {
   const stats = fstatSync(0);
   if (stats.isCharacterDevice()) return null;
-  const deadline = performance.now() + SILENT_MS;
-  const fd = stats.isFIFO() ? openOnceMore(0) : 0;
+  const { readPiece, close } = stats.isSocket() ? openSocket() : openFile(stats);
   const pieces: Buffer[] = [];
-  while (pieces.at(-1)?.length !== 0) {
-    const piece = readPiece(fd);
-    if (piece !== null) pieces.push(piece);
-    else if (pieces.length === 0 && performance.now() > deadline) return null;
-    else await sleep(POLL_MS);
+  const start = performance.now();
+  let bytes = 0;
+  try {
+    for (;;) {
+      const piece = readPiece();
+      if (piece?.length === 0) return Buffer.concat(pieces);
+      if (piece !== null) pieces.push(piece);
+      bytes += piece?.length ?? 0;
+      const lastedMs = performance.now() - start;
+      if (bytes === 0 && lastedMs > SILENT_MS) return null;
+      if (bytes > MOST_BYTES) throw describeEndless(name, `it has more than ${formatBytes(MOST_BYTES)}`);
+      if (lastedMs > LONGEST_MS) throw describeEndless(name, `it has not ended within ${formatDuration(LONGEST_MS)}`);
+      if (piece === null) await sleep(POLL_MS);
+    }
+  } finally {
+    close();
   }
-  return Buffer.concat(pieces);
+}
+
+function describeEndless(name: string, why: string): EndlessInput {
+  return new EndlessInput(
+    `${name} was not run: retries need its whole input before the first try, and ${why}. ` +
+      'Leave the retries out, or let the command open a file.',
+  );
+}
+
+interface OpenInput {
+  /** Empty at the end; null: there is nothing yet. */
+  readPiece(): Buffer | null;
+  close(): void;
 }
 
 /** Its reads do not wait, while those of others who have the pipe still do. */
+function openFile(stats: Stats): OpenInput {
+  const fd = stats.isFIFO() ? openOnceMore(0) : 0;
+  return { readPiece: () => readPieceOf(fd), close: () => fd !== 0 && closeSync(fd) };
+}
+
+/** Reads that do not wait would be those of the command, too, so another process waits. */
+function openSocket(): OpenInput {
+  const pieces: Buffer[] = [];
+  const cat = spawn('cat', { stdio: [0, 'pipe', 'ignore'] });
+  cat.stdout?.on('data', (piece) => pieces.push(piece));
+  for (const event of ['close', 'error']) cat.once(event, () => pieces.push(Buffer.alloc(0)));
+  return { readPiece: () => pieces.shift() ?? null, close: () => cat.kill() };
+}
+
 function openOnceMore(fd: number): number {
   try {
     return openSync(`/proc/self/fd/${fd}`, fileFlags.O_RDONLY | fileFlags.O_NONBLOCK);
@@ -172,8 +227,7 @@ function openOnceMore(fd: number): number {
 
 const PIECE_BYTES = 65_536;
 
-/** Empty at the end; null: there is nothing yet. */
-function readPiece(fd: number): Buffer | null {
+function readPieceOf(fd: number): Buffer | null {
   const piece = Buffer.allocUnsafe(PIECE_BYTES);
   try {
     return piece.subarray(0, readSync(fd, piece));

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { commandPath, cronEnv, type Ended, inRoot, jsonOf, type Place, startCommand } from '../../support/command.ts';
 import { engine } from '../../support/engines/engines.ts';
+import { preload } from '../../support/faults/faults.ts';
 import { queryLog, readJobs, readRuns, readWorkers, watchLog } from '../../support/log.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
 import { until } from '../../support/until.ts';
@@ -239,6 +240,45 @@ describe('retries', () => {
       [1, 'failed', input],
       [2, 'succeeded', input],
     ]);
+  });
+
+  test.each([
+    ['more than 64 MB', 'yes | "$0" "$@"', {}, 'it has more than 64MB'],
+    ['no end', 'exec 3<>pipe; echo first >&3; exec "$0" "$@" <&3', { FAULT_PACE: '600' }, 'it has not ended within 5m'],
+  ])('of an input with %s are refused in one sentence, before any try', async (_, call, env, why) => {
+    const root = await makeSite();
+    spawnSync('mkfifo', [join(root, 'pipe')]);
+    const words = ['--root', root, 'exec', 'x', '--retries', '1', ...sh('touch ran')];
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', call, process.execPath, commandPath, ...words], {
+      ...{ cwd: root, timeout: 60_000, encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] },
+      env: { ...cronEnv(root), ...engine.environment(), NODE_OPTIONS: `--require=${preload}`, ...env },
+    });
+    expect(status).toBe(2);
+    expect(stderr.replaceAll('\n', ' ')).toContain(`need its whole input before the first try, and ${why}.`);
+    expect(existsSync(join(root, 'ran'))).toBe(false);
+  });
+
+  test('wait for no socket that nobody writes to, and read one that ends', async () => {
+    const root = await makeSite();
+    for (const input of ['', 'first\n']) {
+      const script = `${input && 'cat; '}[ "$RUNNER_ATTEMPT" = 2 ]`;
+      const words = ['--root', root, 'exec', 'x', '--retries', '1', '--retry-delay', '1s', ...sh(script)];
+      const child = spawn(process.execPath, [commandPath, ...words], {
+        ...{ cwd: root, stdio: ['pipe', 'ignore', 'ignore'] },
+        env: { ...cronEnv(root), RUNNER_CALLED_BY: 'cron', ...engine.environment() },
+      });
+      onTestFinished(() => void child.kill('SIGKILL'));
+      if (input !== '') child.stdin?.end(input);
+      expect(await new Promise((done) => child.once('close', done))).toBe(0);
+      expect(
+        readRuns(root)
+          .slice(-2)
+          .map(({ outcome, output }) => [outcome, output]),
+      ).toEqual([
+        ['failed', input],
+        ['succeeded', input],
+      ]);
+    }
   });
 
   test('are those of the settings, where defaults for files do not count', async () => {
