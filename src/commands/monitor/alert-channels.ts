@@ -50,7 +50,7 @@ export async function addChannel(context: CommandContext, options: Given<'alert 
     return;
   }
   const changed = [
-    ...(added.secrets.size === 0 ? [] : [write(envFile, withSecrets(readIfThere(envFile), added.secrets), 0o600)]),
+    ...(added.secrets.size === 0 ? [] : [write(envFile, withSecrets(envFile, added.secrets), 0o600)]),
     write(join(runner.root, CONFIG), edited, 0o644),
   ];
   const names = changed.map((path) => relative(runner.root, path)).join(' and ');
@@ -173,11 +173,12 @@ function toLine(input: Input): string {
 
 const lineOf = (name: string, value: string): string => `${name}="${value}"`;
 
-function withSecrets(source: string, secrets: ReadonlyMap<string, string>): string {
+/** A last line without an end stays such a one, so that the file is the same once the lines are gone. */
+function withSecrets(path: string, secrets: ReadonlyMap<string, string>): string {
+  const source = readIfThere(path);
+  const isOpen = existsSync(path) && !source.endsWith('\n');
   const lines = [...secrets].map(([name, value]) => `${lineOf(name, value)} ${MARK}`);
-  const isOpen = source !== '' && !source.endsWith('\n');
-  // A last line without an end stays such a one, so that the file is the same once the lines are gone.
-  return isOpen ? [source, ...lines].join('\n') : `${source}${lines.map((line) => `${line}\n`).join('')}`;
+  return [source.replace(/\n$/, ''), ...lines, ...(isOpen ? [] : [''])].slice(source === '' ? 1 : 0).join('\n');
 }
 
 function showLines(
@@ -198,11 +199,11 @@ function read({ root }: Pick<Runner, 'root'>, name: string): string {
   return readFileSync(join(root, name), 'utf8');
 }
 
-/** Keeps the file behind a link, and the mode that a file has. Empty content removes the file. */
+/** Keeps the file behind a link, and the mode that a file has. Null removes the file. */
 function write(path: string, content: string | null, mode: number): string {
   const isThere = existsSync(path);
   const real = isThere ? realpathSync(path) : path;
-  if (content === null || content === '') rmSync(path, { force: true });
+  if (content === null) rmSync(path, { force: true });
   else replaceFile(real, content, isThere ? statSync(real).mode & 0o777 : mode);
   return path;
 }
@@ -245,7 +246,9 @@ function removeLines(path: string, names: readonly string[]): readonly string[] 
   const lines = source.split('\n');
   const nameOf = (line: string): string => (line.endsWith(` ${MARK}`) ? (Object.keys(parseEnv(line))[0] ?? '') : '');
   const gone = lines.map(nameOf).filter((name) => names.includes(name));
-  if (gone.length > 0) write(path, lines.filter((line) => !gone.includes(nameOf(line))).join('\n'), 0o600);
+  const rest = lines.filter((line) => !gone.includes(nameOf(line))).join('\n');
+  // A file that was empty before has no end of a line, as `withSecrets` leaves it.
+  if (gone.length > 0) write(path, rest === '' && source.endsWith('\n') ? null : rest, 0o600);
   return gone;
 }
 

@@ -80,6 +80,20 @@ describe('runner alert add', () => {
     expect(modeOf(root, 'real.env')).toBe(0o600);
   });
 
+  test.each([null, '', '\n', 'A=1\n', 'A=1'])('leaves a file of variables as it was: %j', async (content) => {
+    const root = makeTemporaryRoot();
+    if (content !== null) writeFileSync(join(root, '.env'), content, { mode: 0o640 });
+    const add = (name: string, topic: string) =>
+      call(root, ['alert', 'add', 'ntfy', topic, '--name', name, '--no-test']);
+    expect(await add('one', 'a')).toMatchObject({ status: 0, stderr: '' });
+    expect(await add('two', 'b')).toMatchObject({ status: 0, stderr: '' });
+    expect(read(root, '.env')).toMatch(/^ONE_URL="https:\/\/ntfy\.sh\/a" .*\nTWO_URL="https:\/\/ntfy\.sh\/b" /m);
+    for (const name of ['one', 'two'])
+      expect(await call(root, ['alert', 'remove', name])).toMatchObject({ status: 0, stderr: '' });
+    expect(existsSync(join(root, '.env')) ? read(root, '.env') : null).toBe(content);
+    if (content !== null) expect(modeOf(root, '.env')).toBe(0o640);
+  });
+
   test('reads the target from stdin, and keeps a channel whose test fails', async () => {
     const { url } = await serve((_, response) => void response.writeHead(404).end('no such hook'));
     const root = makeTemporaryRoot();
