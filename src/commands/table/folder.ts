@@ -187,6 +187,8 @@ Examples:
   runner repeat 'weekdays every 15min from 09:00 to 17:00'
   runner repeat '0 7 * * 1'             cron's five fields: every Monday at seven
   runner repeat --script 'every 2 hours'
+  runner repeat 'every 2 weeks from 2026-11-30 on monday and friday at 09:00'
+  runner repeat 'monthly on the last working day at 18:00 except holidays.txt'
   runner repeat 'weekly on monday at 01:00 in Europe/Berlin' --count 3 --json`,
     reads: true,
     load: async () => (await import('../jobs/repeat.ts')).explain,
