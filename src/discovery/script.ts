@@ -33,6 +33,11 @@ export interface Link {
   readonly scripts: readonly LinkedScript[];
 }
 
+/** The same, one by one. */
+export function linksOf({ links = [] }: Pick<Script, 'links'>) {
+  return links.flatMap(({ kind, scripts }) => scripts.map(({ name: script }) => ({ kind, script })));
+}
+
 export interface LinkedScript {
   readonly name: string;
   /** Whether it has a row in the log for each machine. */

@@ -1,6 +1,6 @@
 import type { CheckReport } from '../checks/list.ts';
 import type { DisabledScript } from '../discovery/not-run.ts';
-import type { Discovery, Script } from '../discovery/script.ts';
+import { type Discovery, linksOf, type Script } from '../discovery/script.ts';
 import { doctorWords, type Finding, worstStatus } from '../monitor/finding.ts';
 import { findPause } from '../queue/pauses.ts';
 import type { Pause } from '../store/statements/pauses.ts';
@@ -33,7 +33,7 @@ export function discoveryToJson(
   const isDisabled = (path: string): boolean => disabled.some((script) => script.path === path);
   const timed = (script: Script) => {
     const time = times.find((each) => each.script === script.name);
-    return { ...foundScriptToJson(script, pauses), ...whenToJson(time), links: linksToJson(script) };
+    return { ...foundScriptToJson(script, pauses), ...whenToJson(time), links: linksOf(script) };
   };
   return {
     tiers: tiers.map(({ name, periodMs, scripts }) => ({
@@ -50,10 +50,6 @@ export function discoveryToJson(
     elsewhere: elsewhere.map(({ name, path, options }) => ({ script: name, path, hosts: options.host ?? [] })),
     warnings,
   };
-}
-
-function linksToJson({ links = [] }: Script) {
-  return links.flatMap(({ kind, scripts }) => scripts.map(({ name }) => ({ kind, script: name })));
 }
 
 function foundScriptToJson(script: Script, pauses: readonly Pause[]) {

@@ -54,3 +54,21 @@ test('the page of a script shows its chain in order, with states, kinds of links
   await page.getByRole('region', { name: 'Why it does or doesn’t run' }).waitFor();
   expect(await chain.count()).toBe(0);
 }, 120_000);
+
+test('scripts that wait say so, and for what, on their page, in the list and in Next', async () => {
+  const { root } = makeChains();
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/daily/report`);
+  const waits = /waits for daily\/import, which failed (?:\d+ \w+ )?\d+:\d+/;
+  await page.locator('.lead', { hasText: waits }).waitFor();
+  expect(await page.locator('.lead').innerText()).toMatch(/; queued since (?:\d+ \w+ )?\d+:\d+$/);
+  await page.goto(`${url}#/next`);
+  const waiting = page.getByRole('table', { name: 'What is queued, and waits' });
+  await waiting.waitFor();
+  expect(await waiting.locator('tbody tr').allInnerTexts()).toEqual([expect.stringMatching(waits)]);
+  await lookAt(page, 'next-waiting');
+  await page.goto(`${url}#/scripts`);
+  const row = page.getByRole('table', { name: 'Scripts' }).locator('tbody tr', { hasText: 'daily/report' });
+  await row.getByText('waits', { exact: true }).waitFor();
+  await lookAt(page, 'scripts-waiting');
+}, 120_000);

@@ -1,4 +1,4 @@
-import { type Link, linkKinds, type Script } from '../../discovery/script.ts';
+import { type Link, linkKinds, linksOf, type Script } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { type Gate, mayWait, namesOf, readGates } from '../../queue/links.ts';
 import { findPause } from '../../queue/pauses.ts';
@@ -68,11 +68,9 @@ export async function readChain(
       script: name,
       ...(held === null || stand.state === 'running' ? stand : { state: held, atMs: null }),
       level: findLevel(name, own, levels),
-      links: (own.get(name)?.links ?? []).flatMap(({ kind, scripts: others }) =>
-        others
-          .filter((other) => members.includes(other.name))
-          .map((other) => ({ kind, script: other.name, isAwaited: isAwaited(name, kind, other.name) })),
-      ),
+      links: linksOf(own.get(name) ?? {})
+        .filter((link) => members.includes(link.script))
+        .map((link) => ({ ...link, isAwaited: isAwaited(name, link.kind, link.script) })),
     };
   });
   const inOrder = (one: ChainScript, other: ChainScript): number =>
@@ -110,6 +108,13 @@ function findLevel(name: string, own: ReadonlyMap<string, Script>, levels: Map<s
   const level = Math.max(-1, ...namesOf(script?.links).map((other) => findLevel(other, own, levels))) + 1;
   levels.set(name, level);
   return level;
+}
+
+/** Each behind those of them that it waits for. */
+export function inChainOrder(scripts: readonly Script[]): readonly Script[] {
+  const own = new Map(scripts.map((each) => [each.name, each]));
+  const levels = new Map<string, number>();
+  return scripts.toSorted((one, other) => findLevel(one.name, own, levels) - findLevel(other.name, own, levels));
 }
 
 /** Which ends keep a queued script from running now. */

@@ -1,6 +1,7 @@
 import { countOf, formatCount, formatDuration, formatElapsed } from '../../system/base/format.ts';
-import { lateWords, reasonWords } from '../../system/base/next-words.ts';
-import { printableLine } from '../../system/base/text.ts';
+import { describeReason, lateWords } from '../../system/base/next-words.ts';
+import { printableLine, withInstants } from '../../system/base/text.ts';
+import { describeLinks, namesInPass } from '../../system/base/wait-words.ts';
 import type { LateItem } from '../model/next/coming.ts';
 import type { Next, NextItem } from '../model/next/next.ts';
 import type { Screen } from './screen.ts';
@@ -12,6 +13,7 @@ export function renderNext(next: Next, screen: Screen): string {
   return joinBlocks([
     renderLate(next.late, screen),
     renderItems(next, screen),
+    renderWaiting(next, screen),
     renderPauses(next.pauses, screen),
     renderNotes(next, screen),
   ]);
@@ -77,17 +79,26 @@ function columnsOf(next: Next, { clock, nowMs, palette }: Screen): readonly Colu
 }
 
 function describeWhy(item: NextItem, { passes }: Next, clock: Screen['clock']): string {
-  const { kind, name, reason, rule, dueMs, atMs, isPaused } = item;
-  const scripts = kind === 'tier' ? passes.find(({ tier }) => tier === name)?.scripts : undefined;
-  const what = scripts === undefined ? (rule ?? reasonWords[reason]) : describeScripts(name, scripts);
+  const { kind, name, dueMs, atMs, isPaused, links } = item;
+  const pass = kind === 'tier' ? passes.find(({ tier }) => tier === name) : undefined;
+  const what =
+    pass === undefined
+      ? describeReason(item, describeLinks(links)).join(' · ')
+      : `${countOf(pass.scripts.length, 'script')}: ${namesInPass(pass).join(', ')}`;
   const due = dueMs === null || dueMs === atMs ? '' : `due ${clock.short(dueMs)}`;
   return [isPaused ? 'paused' : '', printableLine(what), due].filter(Boolean).join(' · ');
 }
 
-/** `3 scripts: backup, clean-tmp, mail-report` */
-function describeScripts(tier: string, scripts: readonly string[]): string {
-  const names = scripts.map((script) => script.slice(tier.length + 1)).join(', ');
-  return `${countOf(scripts.length, 'script')}: ${names}`;
+/** As many as of what did not come: more would push away the rest. */
+function renderWaiting({ waiting }: Next, screen: Screen): string[] {
+  if (waiting.length === 0) return [];
+  const { clock, palette } = screen;
+  const rest = waiting.length - MOST_LATE;
+  const lines = waiting.slice(0, MOST_LATE).flatMap(({ script, reason, sinceMs }) => {
+    const told = withInstants(printableLine(reason), clock.short);
+    return entry([printableLine(script), told, `queued since ${clock.short(sinceMs)}`], screen, (text) => text);
+  });
+  return [palette.bold('waiting'), ...lines, ...(rest > 0 ? [`  and ${formatCount(rest)} more`] : [])];
 }
 
 function renderNotes(next: Next, { palette, columns, clock }: Screen): string[] {

@@ -19,7 +19,22 @@ export const reasonWords = {
   due: 'due',
   delay: 'delayed until then',
   repeat: 'repeats',
+  after: 'by usual durations',
+  window: 'its window begins',
 } as const;
+
+/**
+ * Why a script or a job runs then, a few words each.
+ *
+ * @param waits the scripts that it waits for, in words; empty: none
+ */
+export function describeReason(
+  { reason, rule }: { readonly reason: NextReason; readonly rule: string | null },
+  waits: string,
+): string[] {
+  const isGated = reason === 'after' || reason === 'window';
+  return [rule ?? (isGated ? '' : reasonWords[reason]), waits, isGated ? reasonWords[reason] : ''].filter(Boolean);
+}
 
 export type LateCode = keyof typeof lateWords;
 export type NextReason = keyof typeof reasonWords;

@@ -64,3 +64,18 @@ export function describeLinks(links: readonly NamedLink[]): string {
     })
     .join('; ');
 }
+
+interface PassOfTier {
+  readonly tier: string;
+  readonly scripts: readonly string[];
+  readonly linked: readonly { readonly script: string; readonly links: readonly NamedLink[] }[];
+}
+
+/** Its scripts without their tier: `backup`, `report (after daily/backup)`. */
+export function namesInPass({ tier, scripts, linked }: PassOfTier): string[] {
+  const links = new Map(linked.map((each) => [each.script, describeLinks(each.links)]));
+  return scripts.map((script) => {
+    const name = script.slice(tier.length + 1);
+    return links.has(script) ? `${name} (${links.get(script)})` : name;
+  });
+}

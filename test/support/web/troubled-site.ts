@@ -47,6 +47,10 @@ export async function makeTroubledSite(): Promise<TroubledSite> {
     'jobs/hourly/nightly.sh': executable('#!/bin/sh\n# @schedule daily at 02:30\n'),
     'jobs/daily/old-and-unused.sh.disabled': file,
     'jobs/monthly/invoices.sh': file,
+    'jobs/weekly/fetch.sh': file,
+    'jobs/weekly/load.sh': executable(`#!/bin/sh\n# @after fetch ${longNames.word}\n`),
+    'jobs/weekly/report.sh': executable('#!/bin/sh\n# @after load\n# @always fetch\n'),
+    'jobs/weekly/alarm.sh': executable('#!/bin/sh\n# @after-failure fetch load\n'),
     [`jobs/queue/${longNames.handler}.sh`]: executable('#!/bin/sh\n# @tries 1\necho sent to nobody; exit 3\n'),
     'jobs/queue/export.sh': file,
   });
@@ -73,6 +77,8 @@ export async function makeTroubledSite(): Promise<TroubledSite> {
     ['disable', 'daily/backup-database-002'],
     // It is skipped, refuses what is wrong, and takes down what else is to be told.
     ['hourly'],
+    // Its chain waits.
+    ['weekly'],
   ])
     await inRoot(root, ...args);
   const { stdout } = await inRoot(root, 'report', 'hourly/import-orders', '--json');
@@ -132,7 +138,12 @@ export interface ShownPage {
 export function pagesOf({ runs, jobs }: TroubledSite): readonly ShownPage[] {
   const addresses = [
     ...['/', '/scripts', '/scripts?state=failing', '/scripts/hourly/import-orders', `/scripts/${longNames.word}`],
-    ...[`/scripts/${longNames.line}`, `/scripts/queue/${longNames.handler}`, '/scripts/hourly/wrong'],
+    ...[
+      `/scripts/${longNames.line}`,
+      `/scripts/queue/${longNames.handler}`,
+      '/scripts/hourly/wrong',
+      '/scripts/weekly/load',
+    ],
     ...[
       '/scripts/daily/old-and-unused',
       '/scripts/nobody/knows',

@@ -5,6 +5,7 @@ import type { Pause } from '../../../store/statements/pauses.ts';
 import { lateCodes, nextReasons } from '../../../system/base/next-words.ts';
 import { record, shown, type Values } from '../../../system/base/record.ts';
 import { HOUR_MS, MINUTE_MS } from '../../../system/base/values.ts';
+import { linkRecord } from '../chain.ts';
 import { selectWaiting, type TierHolder, type TierState } from '../tier.ts';
 import { readHealth } from '../verdict.ts';
 import { listInOrder } from './in-order.ts';
@@ -18,13 +19,17 @@ export const itemRecord = record('NextItem', {
   at: shown.instant.about('When it begins; a time in the past has come'),
   kind: kindField,
   name: shown.text.like('mail/welcome').about('The tier, the script, or the name of the jobs without parameters'),
-  /** `call`: the tier is called. `queued`: a pass at work comes to it. `due`: the time of a job has come. */
+  /**
+   * `call`: the tier is called. `queued`: a pass at work comes to it. `due`: the time of a job has come. `after`: by the
+   * usual durations of the scripts that it waits for, those have ended by then. `window`: its `@between` begins.
+   */
   reason: shown.words(nextReasons, 'NextReason'),
   count: shown.integer.about('How many jobs, or how many times'),
   job: shown.integer.orNull.about('The number of the job; null: it is none, or there are several'),
   rule: shown.text.like('daily at 10:00').orNull.about('The schedule, or the rule by which it repeats; null: none'),
   due: shown.instant.orNull.about('The time of the schedule, or of the next try, for which a pass runs it; null: none'),
   isPaused: shown.flag.about('A pause that is still in force then keeps it from running'),
+  links: shown.list(shown.one(linkRecord)).about('The scripts that it waits for'),
   usualMs: shown.number.orNull.about('How long all of it usually takes; null: unknown'),
   end: shown.instant.orNull.about('When it is expected to end; null: unknown'),
 });
@@ -172,8 +177,8 @@ function* runsOf(
 }
 
 /**
- * Jobs of scripts that have not ended: a pass comes to them, or the next call of any tier does. Nobody can foresee the
- * end that one waits for.
+ * Jobs of scripts that have not ended: a pass comes to them, or the next call of any tier does. Those that wait for
+ * others, or for their window, come besides.
  */
 export async function findOpenScripts(ahead: Ahead): Promise<Found> {
   const { site, states, tiers, holders } = ahead;
@@ -243,9 +248,9 @@ export function subjectOf({ kind, name }: Pick<Coming, 'kind' | 'name'>): string
   return kind === 'job' ? `${WHOLE_QUEUE}/${name}` : name;
 }
 
-function filled(ahead: Ahead, item: Named, atMs: number): Coming {
+export function filled(ahead: Ahead, item: Named, atMs: number): Coming {
   return {
-    ...{ job: null, rule: null, dueMs: null, ...item },
+    ...{ job: null, rule: null, dueMs: null, links: [], ...item },
     ...{ atMs, lastMs: atMs, count: 1, isPaused: isPaused(ahead, subjectOf(item), Math.max(atMs, ahead.site.nowMs)) },
   };
 }

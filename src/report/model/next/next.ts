@@ -1,12 +1,14 @@
 import { handlerNames } from '../../../discovery/discover.ts';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
-import { hasOwnTimes, isOfEachPass, type Script, type Tier } from '../../../discovery/script.ts';
+import { hasOwnTimes, isOfEachPass, linksOf, type Script, type Tier } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import { record, shown, type Values } from '../../../system/base/record.ts';
-import { DAY_MS } from '../../../system/base/values.ts';
+import { DAY_MS, once } from '../../../system/base/values.ts';
 import { noSuchTier } from '../../names.ts';
+import { linkRecord } from '../chain.ts';
 import { pauseRecord } from '../pauses.ts';
+import { tierOf } from '../runs/run.ts';
 import { noRises, readRises, readUsual } from '../runs/script.ts';
 import { readTierStates } from '../tier.ts';
 import {
@@ -19,12 +21,16 @@ import {
   lateRecord,
   subjectOf,
 } from './coming.ts';
+import { foreseeGated, waitingNextRecord } from './gated.ts';
 
 /** The scripts that each pass of a tier runs. */
 const passRecord = record('NextPass', {
   tier: shown.text.like('hourly'),
   scripts: shown.list(shown.text).about('Those without times of their own'),
   usualMs: shown.number.orNull.about('How long those take for which it is known; null: it is for none'),
+  linked: shown
+    .list(shown.one(record('LinkedScript', { script: shown.text, links: shown.list(shown.one(linkRecord)) })))
+    .about('Those of them that wait for others, with these'),
 });
 
 /** Runs that come up to a time, and those that did not come: `runner next --json`. */
@@ -34,6 +40,9 @@ export const nextRecord = record('Next', {
   late: shown.list(shown.one(lateRecord)).about('What did not come'),
   items: shown.list(shown.one(itemRecord)).about('In the order of time'),
   more: shown.integer.about('How many further items are known'),
+  waiting: shown
+    .list(shown.one(waitingNextRecord))
+    .about('What is queued, and waits for longer than that, or nobody knows how long'),
   completeUntil: shown.instant.about('All that is known to come before that is among the items'),
   passes: shown.list(shown.one(passRecord)),
   afterBoot: shown.list(shown.text).about('Scripts that run after the next boot'),
@@ -79,10 +88,12 @@ export async function readNext(site: Site, { untilMs, tier, limit }: NextQuery):
   const isWanted = (name: string): boolean => tier === undefined || tier === name;
   const tiers = discovery.tiers.filter(({ name }) => isWanted(name));
   if (tier !== undefined && tier !== WHOLE_QUEUE && tiers.length === 0) throw noSuchTier(tier, tierNames(site.root));
+  const isChained = tiers.some(({ scripts }) => scripts.some(({ links }) => links !== undefined));
   const ahead = {
     site,
     untilMs,
-    tiers,
+    // What a script waits for may be of another tier.
+    tiers: isChained ? discovery.tiers : tiers,
     pauses: await site.pauses(),
     ...(await readTierStates(site, tierNames(site.root))),
   };
@@ -92,23 +103,28 @@ export async function readNext(site: Site, { untilMs, tier, limit }: NextQuery):
     await findOpenScripts(ahead),
     ...(isWanted(WHOLE_QUEUE) ? [await findJobs(ahead, handlerNames(discovery))] : []),
   ];
-  const all = found.flatMap(({ items }) => items).toSorted((one, other) => one.atMs - other.atMs);
+  const usualOf = usualReader(site);
+  const gated = await foreseeGated(
+    ahead,
+    found.flatMap(({ items }) => items),
+    usualOf,
+  );
+  const isOfTier = ({ kind, name: subject }: Pick<Coming, 'kind' | 'name'>): boolean =>
+    kind === 'job' || isWanted(kind === 'tier' ? subject : tierOf(subject));
+  const all = gated.items.filter(isOfTier).toSorted((one, other) => one.atMs - other.atMs);
   const completeMs = Math.min(...found.map((each) => each.completeMs));
   const known = all.filter(({ atMs }) => atMs <= completeMs);
   const listed = known.slice(0, limit);
   const scripts = tiers.flatMap((each) => each.scripts);
-  const usual = await readAllUsual(site, listed, tiers);
+  const usual = await readAllUsual(site, { items: listed, tiers, usualOf });
   return {
     ...{ fromMs: site.nowMs, untilMs },
-    late: found.flatMap(({ late }) => late),
+    late: found.flatMap(({ late }) => late).filter(isOfTier),
     items: listed.map((item) => withUsual(item, usual)),
     more: all.length - listed.length,
+    waiting: gated.waiting.filter(({ script }) => isWanted(tierOf(script))),
     completeUntilMs: known[limit]?.atMs ?? completeMs,
-    passes: tiers.map(({ name, scripts }) => ({
-      tier: name,
-      scripts: inEachPass(scripts),
-      usualMs: usual.get(name) ?? null,
-    })),
+    passes: tiers.map((each) => describePass(each, usual)),
     afterBoot: namesOf(scripts.filter((script) => hasOwnTimes(script) && script.options.reboot)),
     pauses: ahead.pauses,
     disabled: namesOf(disabled.filter((each) => isWanted(each.tier))),
@@ -116,6 +132,14 @@ export async function readNext(site: Site, { untilMs, tier, limit }: NextQuery):
     isLogUnread: site.problem !== null,
     isCrontabUnread: (await site.crontab()) === null,
     settingsProblem,
+  };
+}
+
+function describePass({ name, scripts }: Tier, usual: Usual): Next['passes'][number] {
+  const linked = scripts.filter((script) => isOfEachPass(script) && script.links !== undefined);
+  return {
+    ...{ tier: name, scripts: inEachPass(scripts), usualMs: usual.get(name) ?? null },
+    linked: linked.map((script) => ({ script: script.name, links: linksOf(script) })),
   };
 }
 
@@ -130,12 +154,32 @@ function inEachPass(scripts: readonly Script[]): string[] {
 /** Usual durations in milliseconds, by the names of items. */
 type Usual = ReadonlyMap<string, number>;
 
-async function readAllUsual(site: Site, items: readonly Coming[], tiers: readonly Tier[]): Promise<Usual> {
+type UsualOf = (script: string) => Promise<number | null>;
+
+/** The usual duration of a script, asked for once. */
+function usualReader({ store, nowMs }: Site): UsualOf {
+  const known = new Map<string, Promise<number | null>>();
+  const rises = once(() => readRises(store, nowMs));
+  const read: UsualOf = async (script) =>
+    (await readUsual(store, script, nowMs, (await rises()).get(script) ?? noRises)).durationMs;
+  return (script) => {
+    const asked = known.get(script) ?? read(script);
+    known.set(script, asked);
+    return asked;
+  };
+}
+
+interface ListedItems {
+  readonly items: readonly Coming[];
+  readonly tiers: readonly Tier[];
+  readonly usualOf: UsualOf;
+}
+
+async function readAllUsual(site: Site, { items, tiers, usualOf }: ListedItems): Promise<Usual> {
   const { settings } = await site.jobs();
   const usual = new Map<string, number>();
-  const rises = await readRises(site.store, site.nowMs);
   const read = async (script: string): Promise<number | null> => {
-    const { durationMs } = await readUsual(site.store, script, site.nowMs, rises.get(script) ?? noRises);
+    const durationMs = await usualOf(script);
     if (durationMs !== null) usual.set(script, durationMs);
     return durationMs;
   };

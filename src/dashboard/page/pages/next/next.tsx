@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks';
 import { countOf, formatCount, formatDuration } from '../../../../system/base/format.ts';
-import { lateWords, reasonWords } from '../../../../system/base/next-words.ts';
+import { describeReason, lateWords } from '../../../../system/base/next-words.ts';
+import { describeLinks, namesInPass } from '../../../../system/base/wait-words.ts';
 import { ChoiceButtons, More } from '../../components/fields.tsx';
 import { Answered, Empty, Facts, Notice, Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
 import { Table, type TableColumn } from '../../components/table.tsx';
-import { Name, Words } from '../../components/text.tsx';
+import { Name, ScriptLink, Words } from '../../components/text.tsx';
 import { Countdown, Time } from '../../components/time.tsx';
 import { isStatic, useQuery } from '../../data.ts';
 import { place, setQuery } from '../../router.ts';
@@ -38,6 +39,7 @@ export function NextPage() {
             <Section title="What comes">
               <Coming {...data} />
             </Section>
+            <Waiting waiting={data.waiting} />
             <Held {...data} />
           </>
         )}
@@ -160,7 +162,7 @@ function keyOfItem({ at, kind, name, reason, job }: Item): string {
 }
 
 function columnsOf({ passes }: NextAnswer): readonly TableColumn<Item>[] {
-  const scriptsOf = new Map(passes.map(({ tier, scripts }) => [tier, scripts]));
+  const scriptsOf = new Map(passes.map((pass) => [pass.tier, namesInPass(pass)]));
   return [
     {
       ...{ title: 'What', isName: true, onPhone: 'title' },
@@ -193,18 +195,17 @@ function columnsOf({ passes }: NextAnswer): readonly TableColumn<Item>[] {
 const MOST_NAMES = 3;
 
 function Why({ item, scripts }: { readonly item: Item; readonly scripts: readonly string[] }) {
-  const { kind, name, reason, rule, due, at, isPaused } = item;
-  const short = scripts.map((script) => script.slice(name.length + 1));
-  const rest = short.length > MOST_NAMES ? ', …' : '';
+  const { kind, due, at, isPaused, links } = item;
+  const rest = scripts.length > MOST_NAMES ? ', …' : '';
   return (
     <span class="stack">
       {isPaused && <State state="paused" />}
       {kind === 'tier' ? (
-        <span title={short.join(', ')}>
-          {countOf(short.length, 'script')}: <Name text={short.slice(0, MOST_NAMES).join(', ') + rest} />
+        <span title={scripts.join(', ')}>
+          {countOf(scripts.length, 'script')}: <Name text={scripts.slice(0, MOST_NAMES).join(', ') + rest} />
         </span>
       ) : (
-        <Name text={rule ?? reasonWords[reason]} />
+        <Name text={describeReason(item, describeLinks(links)).join(' · ')} />
       )}
       {due !== null && due !== at && (
         <span class="quiet small">
@@ -214,6 +215,27 @@ function Why({ item, scripts }: { readonly item: Item; readonly scripts: readonl
     </span>
   );
 }
+
+/** Queued scripts that wait, for longer than is shown, or nobody knows how long. */
+function Waiting({ waiting }: Pick<NextAnswer, 'waiting'>) {
+  if (waiting.length === 0) return null;
+  return (
+    <Section title="Waiting">
+      <Table
+        caption="What is queued, and waits"
+        columns={waitingColumns}
+        rows={waiting}
+        keyOf={({ script }) => script}
+      />
+    </Section>
+  );
+}
+
+const waitingColumns: readonly TableColumn<NextAnswer['waiting'][number]>[] = [
+  { ...{ title: 'Name', isName: true, onPhone: 'title' }, cell: ({ script }) => <ScriptLink name={script} /> },
+  { title: 'Why', cell: ({ reason }) => <Words text={reason} /> },
+  { title: 'Queued since', cell: ({ since }) => <Time at={since} /> },
+];
 
 /** Scripts that are there and do not run. */
 function Held({ afterBoot, disabled, refused, pauses }: NextAnswer) {
