@@ -60,13 +60,13 @@ test('JSON has instants in UTC and null for what is unknown', async () => {
     items: [
       {
         ...{ at: '2026-11-03T14:20:00.000Z', kind: 'tier', name: 'hourly', reason: 'call', count: 1, job: null },
-        ...{ rule: null, due: null, isPaused: false, usualMs: null, end: null },
+        ...{ rule: null, due: null, isPaused: false, links: [], usualMs: null, end: null },
       },
     ],
-    ...{ more: 0, completeUntil: '2026-11-03T15:00:00.000Z' },
+    ...{ more: 0, waiting: [], completeUntil: '2026-11-03T15:00:00.000Z' },
     passes: [
-      { tier: 'hourly', scripts: ['hourly/clean'], usualMs: null },
-      { tier: 'daily', scripts: ['daily/backup'], usualMs: null },
+      { tier: 'hourly', scripts: ['hourly/clean'], usualMs: null, linked: [] },
+      { tier: 'daily', scripts: ['daily/backup'], usualMs: null, linked: [] },
     ],
     ...{ afterBoot: ['hourly/booted'], pauses: [], disabled: ['hourly/old'], refused: ['hourly/wrong'] },
     ...{ isLogUnread: false, isCrontabUnread: false, settingsProblem: null },

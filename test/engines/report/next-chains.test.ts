@@ -165,8 +165,8 @@ test('a script that waits for its window comes with the first call in it', async
 });
 
 test('a script whose others have come, and which no pass has run yet, comes with the next call', async () => {
-  const site = await makeSite({ 'daily/x': ['@after exec/dump'] });
-  await site.addRun('exec/dump', now - HOUR);
+  const site = await makeSite({ 'hourly/dump': [], 'daily/x': ['@after hourly/dump'] });
+  await site.addRun('hourly/dump', now - HOUR);
   await site.queue('daily/x', now - 45 * MINUTE);
-  expect((await site.next()).told).toEqual(['03:00 daily/x after']);
+  expect((await site.next()).told).toEqual(['14:20 daily/x after']);
 });
