@@ -12,6 +12,7 @@ import type { IncidentRow } from '../store/schema.ts';
 import {
   checksOf,
   type DueJobsRow,
+  MOST_DUE,
   type RunningRow,
   type ScriptStandRow,
   type TierCallRow,
@@ -71,6 +72,8 @@ export interface CheckPlace {
   readonly upMs: number;
   /** The crontab's times, which take a process to read: asked when a tier looks overdue. Default: unknown. */
   readonly crontab?: ReadCrontab;
+  /** Jobs that are due, where somebody else asks for them, too. Default: the log is asked. */
+  readonly readDue?: () => Promise<readonly DueJobsRow[]>;
 }
 
 /** Facts that several checks need: read when the first one asks. */
@@ -115,15 +118,12 @@ export interface DueJobs {
   readonly names: readonly DueJobsRow[];
 }
 
-/** More need not be counted: that many are far too many. */
-const MOST_COUNTED = 20_000;
-
 export function openFacts(store: Store, place: CheckPlace): CheckFacts {
   const log = checksOf(store.statements);
   const { root, nowMs } = place;
   const present = once(() => log.present(nowMs));
   const pauses = once(() => store.pauses.inForce(nowMs));
-  const { crontab = async () => null } = place;
+  const { crontab = async () => null, readDue = () => log.due(nowMs) } = place;
   const elsewhere = once(async () => (store.fleet === null ? [] : await copiesElsewhere(store, nowMs)));
   return {
     ...place,
@@ -155,7 +155,7 @@ export function openFacts(store: Store, place: CheckPlace): CheckFacts {
       return running.filter((run) => checkLiveness(run) !== 'dead');
     }),
     due: once(async () => {
-      const rows = (await present()).due ? await log.due(nowMs, MOST_COUNTED) : [];
+      const rows = (await present()).due ? await readDue() : [];
       return await sumDue(rows, pauses, nowMs);
     }),
   };
@@ -182,7 +182,7 @@ async function sumDue(rows: readonly DueJobsRow[], pauses: CheckFacts['pauses'],
   const oldest = names.toSorted((one, other) => one.oldest - other.oldest)[0] ?? null;
   return {
     jobs: names.reduce((sum, { jobs }) => sum + jobs, 0),
-    isCut: found >= MOST_COUNTED,
+    isCut: found >= MOST_DUE,
     oldest,
     waitsMs: oldest === null ? 0 : nowMs - oldest.oldest,
     names,

@@ -2,6 +2,7 @@ import type { Kysely } from 'kysely';
 import type { ReadCrontab } from '../schedule/crontab-times.ts';
 import { loadSettings } from '../settings/load.ts';
 import type { ActivityLog } from '../store/schema.ts';
+import type { DueJobsRow } from '../store/statements/monitor/checks.ts';
 import type { Pause } from '../store/statements/pauses.ts';
 import type { Store } from '../store/store.ts';
 import { UsageError } from '../system/base/errors.ts';
@@ -69,6 +70,13 @@ export class Site {
 
   /** The pauses in force. */
   readonly pauses = once(async (): Promise<readonly Pause[]> => (await this.store?.pauses.inForce(this.nowMs)) ?? []);
+
+  /** Jobs of the queue that are due, by name. */
+  readonly due = once(async (): Promise<readonly DueJobsRow[]> => {
+    if (this.store === null) return [];
+    const { checksOf } = await import('../store/statements/monitor/checks.ts');
+    return await checksOf(this.store.statements).due(this.nowMs);
+  });
 
   /** The log for reports, without rows if there is none. */
   readonly view = once(async (): Promise<LogView> => {

@@ -167,15 +167,23 @@ function readStates({ state, due, order }: Listed): readonly JobState[] | undefi
 export async function countJobs(session: StoreSession, patterns: Patterns, at: number): Promise<JobCount[]> {
   const rows = await jobListsOf(session.statements).count(readPatterns(patterns), at);
   const byName = Map.groupBy(rows, ({ handler }) => handler);
-  return [...byName].map(([name, counts]) => toCount(name, counts));
+  return [...byName].map(([name, counts]) => ({ name, ...toCounts(counts) }));
 }
 
-function toCount(name: string, rows: readonly JobCountRow[]): JobCount {
-  const countOf = (isCounted: (row: JobCountRow) => boolean): number =>
+/** How many jobs of all names together are in each state. */
+export async function countAllJobs(session: StoreSession | null, at: number): Promise<StateCounts> {
+  return toCounts(session === null ? [] : await jobListsOf(session.statements).countAll(at));
+}
+
+type StateCounts = Omit<JobCount, 'name'>;
+
+type CountRow = Omit<JobCountRow, 'handler'>;
+
+function toCounts(rows: readonly CountRow[]): StateCounts {
+  const countOf = (isCounted: (row: CountRow) => boolean): number =>
     rows.filter(isCounted).reduce((sum, { jobs }) => sum + jobs, 0);
   const inState = (state: JobState): number => countOf((row) => row.state === state);
   return {
-    name,
     ready: countOf((row) => row.state === 'queued' && row.isDue),
     delayed: countOf((row) => row.state === 'queued' && !row.isDue),
     running: inState('running') + inState('claimed'),
@@ -189,11 +197,23 @@ function toCount(name: string, rows: readonly JobCountRow[]): JobCount {
 
 /** Counts the events of each handler's jobs since the log began. */
 export async function totalJobs(session: StoreSession, patterns: Patterns): Promise<JobTotals[]> {
-  const rows = await jobListsOf(session.statements).totals(readPatterns(patterns));
-  return [...Map.groupBy(rows, ({ handler }) => handler)].map(([name, counts]) => toTotals(name, counts));
+  return toTotals(await jobListsOf(session.statements).totals(readPatterns(patterns)));
 }
 
-function toTotals(name: string, rows: readonly JobTotalRow[]): JobTotals {
+/** The same of all jobs, where the number of those that there are is known: to count them takes most of the time. */
+export async function totalCounted(session: StoreSession, counts: readonly JobCount[]): Promise<JobTotals[]> {
+  const added = counts.map(({ name: handler, ...states }): JobTotalRow => {
+    return { handler, what: 'added', times: Object.values(states).reduce((sum, jobs) => sum + jobs, 0) };
+  });
+  const totals = toTotals([...added, ...(await jobListsOf(session.statements).totalsOfRuns())]);
+  return totals.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function toTotals(rows: readonly JobTotalRow[]): JobTotals[] {
+  return [...Map.groupBy(rows, ({ handler }) => handler)].map(([name, counts]) => toTotal(name, counts));
+}
+
+function toTotal(name: string, rows: readonly JobTotalRow[]): JobTotals {
   const sum = (...wanted: readonly JobTotalRow['what'][]): number =>
     rows.filter(({ what }) => wanted.includes(what)).reduce((total, { times }) => total + times, 0);
   return {

@@ -2,7 +2,6 @@ import { quantile } from 'simple-statistics';
 import { handlerNames } from '../../discovery/discover.ts';
 import { withoutParameters } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
-import { checksOf } from '../../store/statements/monitor/checks.ts';
 import { type PaceRun, paceOf } from '../../store/statements/monitor/pace.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { HOUR_MS, MINUTE_MS } from '../../system/base/values.ts';
@@ -49,9 +48,6 @@ const FRESH_MS = MINUTE_MS;
 /** A queue that is clear by then keeps up. */
 const SOON_MS = 15 * MINUTE_MS;
 
-/** More due jobs are not counted. */
-const MOST_DUE = 100_000;
-
 /** The figures of the jobs of one name, or of several. */
 interface Flow {
   readonly added: number;
@@ -79,7 +75,6 @@ export async function readQueuePace(site: Site): Promise<QueuePace> {
   const sinceMs = Math.min(nowMs - MINUTE_MS, (await ask?.since(nowMs - HOUR_MS)) ?? nowMs - HOUR_MS);
   const added = (await ask?.added(sinceMs)) ?? [];
   const runs = (await ask?.runs(sinceMs)) ?? [];
-  const due = store === null ? [] : await checksOf(store.statements).due(nowMs, MOST_DUE);
   const flows = new Map<string, Flow>();
   const note = (name: string, facts: (flow: Flow) => Partial<Flow>): void => {
     const none = { added: 0, due: 0, oldestDueMs: null, runs: [], hasHandler: handlers.has(name) };
@@ -88,7 +83,7 @@ export async function readQueuePace(site: Site): Promise<QueuePace> {
   };
   for (const { name, jobs } of added) note(name, () => ({ added: jobs }));
   for (const [name, ofName] of Map.groupBy(runs, (run) => run.name)) note(name, () => ({ runs: ofName }));
-  for (const { name, jobs, oldest } of due)
+  for (const { name, jobs, oldest } of await site.due())
     note(withoutParameters(name), (flow) => ({
       due: flow.due + jobs,
       oldestDueMs: Math.min(flow.oldestDueMs ?? oldest, oldest),

@@ -59,7 +59,8 @@ async function checkSite(site: Site, settings: Settings, codes?: readonly CheckC
   // Apart from what readers load, of which passes share a part.
   const { runChecks, withoutLog } = await import('../../checks/list.ts');
   if (store === null) return withoutLog(problem ?? 'nothing has run here yet, so there is no log', codes);
-  const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000, crontab: site.crontab };
+  const facts = { crontab: site.crontab, readDue: site.due };
+  const place = { root, states: site.states(), settings, nowMs, upMs: uptime() * 1000, ...facts };
   return await runChecks(store, place, codes);
 }
 

@@ -1,8 +1,6 @@
 import { countingOf } from '../statements/counted.ts';
 import type { Dialect } from './sql/dialect.ts';
 
-const ofHandlers = `script_id in (select id from scripts where name >= 'queue/' and name < 'queue0')`;
-
 /** The views that each engine has: their names, and what they select. */
 export function viewsOf(dialect: Dialect): Readonly<Record<'activity' | 'totals', string>> {
   const none = dialect.name === 'sqlite' ? 'null' : dialect.integer('null');
@@ -21,10 +19,6 @@ export function viewsOf(dialect: Dialect): Readonly<Record<'activity' | 'totals'
       when left_job is null then 'job-finished' else 'job-' || left_job end,
     worker_id, job_id, id, reason, null, warning from runs where finished_at is not null
   union all select at, event, worker_id, job_id, run_id, detail, actor, null from events`,
-    // Counts of all that has happened to the jobs of each handler since the log began. Most runs are of scripts.
-    totals: `select handler, what, sum(times) as times
-    from (select handler, what, times from gone
-      union all ${countingOf(dialect).countsOf({ jobs: 'true', runs: ofHandlers, events: 'true' })}) as counted
-    group by handler, what`,
+    totals: countingOf(dialect).totalsOf({ jobs: 'true' }),
   };
 }

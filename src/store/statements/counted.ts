@@ -35,6 +35,9 @@ const serviceMs = `case when jobs.tier is null
     and (runs.left_job = 'failed' or (runs.outcome = 'succeeded' and runs.left_job is null))
   then ${atLeastZero(`runs.finished_at - ${askedAt}`)} end`;
 
+/** Most runs are of scripts. */
+const ofHandlers = `script_id in (select id from scripts where name >= 'queue/' and name < 'queue0')`;
+
 const asNumber = (condition: string): string => `case when ${condition} then 1 else 0 end`;
 
 /** Until when all is counted; before anything is, nothing has been. */
@@ -62,6 +65,12 @@ export function countingOf({ handlerOf, join, integer }: Pick<Dialect, 'handlerO
     group by 1, 2`;
     return [jobs && ofJobs, runs && ofRuns, events && ofEvents].filter(Boolean).join(' union all ');
   };
+
+  /** Counts of all that has happened to the jobs of each handler since the log began; of jobs as far as they are asked for. */
+  const totalsOf = (jobs: Pick<Counted, 'jobs'>): string => `select handler, what, sum(times) as times
+    from (select handler, what, times from gone
+      union all ${countsOf({ ...jobs, runs: ofHandlers, events: 'true' })}) as counted
+    group by handler, what`;
 
   /**
    * Adds the counts of rows that are about to be deleted to those of deleted rows, in the order that all sessions use.
@@ -113,7 +122,7 @@ export function countingOf({ handlerOf, join, integer }: Pick<Dialect, 'handlerO
     return keepMeasured(parts.filter(Boolean).join(' union all '));
   };
 
-  return { runsWithJobs, countsOf, addCounts, measuredJobs, measuredRuns, measuredEvents, keepUncounted };
+  return { runsWithJobs, totalsOf, addCounts, measuredJobs, measuredRuns, measuredEvents, keepUncounted };
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Condition, Dialect } from '../shared/sql/dialect.ts';
 import { pagesOf } from '../shared/sql/rows.ts';
 import type { Statements } from '../shared/sql/statements.ts';
 import { isWaiting, type JobState, type Outcome } from '../words.ts';
+import { countingOf } from './counted.ts';
 import { hasClaim, hasOpenKey, nextFirst } from './job-rows.ts';
 
 /** Null: its row is gone. */
@@ -124,11 +125,16 @@ export function jobListsOf(db: Statements) {
     },
     /** By name and state; what waits also by whether it is due at `at`. */
     count: (patterns: readonly string[], at: number) => count(db, fits('name', patterns), at),
+    /** The same of all names together. */
+    countAll: (at: number) => countAll(db, at),
     /** Counts of events of each handler's jobs since the log began, by name, including jobs that are gone. */
     totals: (patterns: readonly string[]) => {
       const { text, values } = fits('handler', patterns);
       return db.all<JobTotalRow>(`select handler, what, times from totals where ${text} order by handler`, values);
     },
+    /** The same of all handlers, where those that were added count the jobs that are gone alone. */
+    totalsOfRuns: () =>
+      db.all<JobTotalRow>(`select handler, what, times from (${countingOf(db.dialect).totalsOf({})}) as totals`),
     /** Failed jobs that can be queued again, the longest ago first. */
     revivable: (patterns: readonly string[], limit: number) =>
       revivable(db, fits('jobs.name', patterns), fits('other.name', patterns), limit),
@@ -362,6 +368,17 @@ async function count(db: Statements, fit: Condition, at: number): Promise<JobCou
        from jobs where tier is null and ${fit.text} group by 1, 2, 3) as named
      group by 1, 2, 3 order by 1`,
     [at, ...fit.values],
+  );
+  return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
+}
+
+/** Ended jobs are counted in an index that has their states. */
+async function countAll(db: Statements, at: number): Promise<Omit<JobCountRow, 'handler'>[]> {
+  const rows = await db.all<Omit<JobCountRow, 'isDue'> & { is_due: number }>(
+    `select state, 0 as is_due, count(*) as jobs from jobs where finished_at is not null and tier is null group by 1
+     union all select state, case when run_at <= ? then 1 else 0 end, count(*)
+       from jobs where finished_at is null and tier is null group by 1, 2`,
+    [at],
   );
   return rows.map(({ is_due, ...row }) => ({ ...row, isDue: is_due === 1 }));
 }

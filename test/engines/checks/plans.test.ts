@@ -29,7 +29,7 @@ testOfSqlite('the checks read no table whole, however many runs, jobs and worker
     await checks.present(NOW);
     await checks.scripts();
     await checks.running();
-    await checks.due(NOW, 10);
+    await checks.due(NOW);
     await checks.ended('failed', NOW, 10);
     await checks.queueWorkers();
     await checks.isClaimedOutside();

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { JobTotals } from '../../../src/queue/api.ts';
+import { countJobs, totalCounted } from '../../../src/queue/read/list.ts';
 import { pruningOf } from '../../../src/store/statements/pruning.ts';
 import { inRoot, jsonOf, makeQueueSite } from '../../support/command.ts';
 import { queryLog, testOfSqlite } from '../../support/log.ts';
@@ -46,15 +47,16 @@ const wanted: readonly JobTotals[] = [
 type Pruning = ReturnType<typeof pruningOf>;
 
 test('all that has happened is counted by handler, whatever was deleted since', async () => {
-  const { queue } = await makeStory();
+  const { queue, store, clock } = await makeStory();
   expect(await queue.totals()).toEqual(wanted);
+  expect(await totalCounted(store, await countJobs(store, '*', clock.at))).toEqual(wanted);
   expect(await queue.totals(['mail/*', 'quick'])).toEqual([wanted[3], wanted[4]]);
   expect(await queue.totals('nothing')).toEqual([]);
 });
 
 test('pruning takes nothing away, step by step, whatever goes first', async () => {
   for (const first of ['events', 'runs', 'jobs', 'oldest'] as const) {
-    const { queue, store, root } = await makeStory();
+    const { queue, store, root, clock } = await makeStory();
     const late = START + 1_000 * HOUR_MS;
     const steps = {
       events: (pruning: Pruning) => pruning.events(late, 1),
@@ -67,6 +69,7 @@ test('pruning takes nothing away, step by step, whatever goes first', async () =
       for (;;) {
         const { deleted: now } = await store.transaction(({ statements }) => step(pruningOf(statements)));
         expect(await queue.totals()).toEqual(wanted);
+        expect(await totalCounted(store, await countJobs(store, '*', clock.at))).toEqual(wanted);
         if (now === 0) break;
         deleted += now;
       }

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi';
 import { periods } from '../../../monitor/metrics/periods.ts';
 import { metricsRecord, readMetrics } from '../../../monitor/metrics/read-metrics.ts';
-import { countJobs } from '../../../queue/read/list.ts';
+import { countAllJobs } from '../../../queue/read/list.ts';
 import {
   type ActivityPlace,
   activityRecord,
@@ -12,9 +12,8 @@ import {
 import { findActivity } from '../../../report/model/find-activity.ts';
 import { jobCountRecord } from '../../../report/model/jobs.ts';
 import { activityEvents, describeEvent } from '../../../report/text/words.ts';
-import type { Store } from '../../../store/store.ts';
 import { lateAfter } from '../../../system/base/clock.ts';
-import { record, shown, type Values } from '../../../system/base/record.ts';
+import { record, shown } from '../../../system/base/record.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { readCpuLimit } from '../../../system/process/memory.ts';
 import {
@@ -97,16 +96,6 @@ export function tellEvent<Entry extends JobActivity>(entry: Entry) {
 }
 
 const { name: _, ...states } = jobCountRecord.fields;
-const jobSumsRecord = record(null, states);
-
-async function sumJobs(store: Store | null, nowMs: number): Promise<Values<typeof jobSumsRecord>> {
-  const counts = store === null ? [] : await countJobs(store, '*', nowMs);
-  const sums = Object.keys(states).map((state) => {
-    const jobs = counts.map((count) => count[state as keyof typeof states]);
-    return [state, jobs.reduce((sum, each) => sum + each, 0)];
-  });
-  return Object.fromEntries(sums);
-}
 
 /** So far back one sees what a period is good for. */
 const usualLengthsMs = { '1h': DAY_MS, '6h': 7 * DAY_MS, '12h': 14 * DAY_MS, '1d': 30 * DAY_MS, '1w': 182 * DAY_MS };
@@ -138,7 +127,10 @@ const metricsView = view({
     order: oneOf(['asc', 'desc']).optional().openapi({ description: 'Which periods are kept. Default: desc' }),
   },
   says: 'The figures; the periods of a subject are always the oldest first',
-  answers: record('Metrics', { ...metricsRecord.fields, jobs: shown.one(jobSumsRecord).about('Jobs by state, now') }),
+  answers: record('Metrics', {
+    ...metricsRecord.fields,
+    jobs: shown.one(record(null, states)).about('Jobs by state, now'),
+  }),
   read: async ({ store, nowMs }, asked) => {
     const { period, subject: subjects, buckets, limit, offset, order = 'desc', ...words } = asked;
     const cut = <Of>(all: readonly Of[]): readonly Of[] => {
@@ -149,7 +141,7 @@ const metricsView = view({
     const query = { period, ...readClosedWindow(words, nowMs, usualLengthsMs[period]) };
     const none = { ...query, series: [], workers: [] };
     const found = store === null ? none : await readMetrics(store, { ...query, nowMs, subjects, buckets, cut });
-    return { ...found, cpuLimit: readCpuLimit(), jobs: await sumJobs(store, nowMs) };
+    return { ...found, cpuLimit: readCpuLimit(), jobs: await countAllJobs(store, nowMs) };
   },
 });
 

@@ -1,8 +1,16 @@
 import type { z } from '@hono/zod-openapi';
 import { handlerNames } from '../../../discovery/discover.ts';
+import { withoutParameters } from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
-import type { ListedJob } from '../../../queue/api.ts';
-import { countJobs, countMatching, type SearchOptions, searchJobs, totalJobs } from '../../../queue/read/list.ts';
+import type { JobCount, ListedJob } from '../../../queue/api.ts';
+import {
+  countJobs,
+  countMatching,
+  type SearchOptions,
+  searchJobs,
+  totalCounted,
+  totalJobs,
+} from '../../../queue/read/list.ts';
 import { verbNames, verbsFor } from '../../../queue/settle/verbs.ts';
 import { jobActivityRecord } from '../../../report/model/activity.ts';
 import {
@@ -18,7 +26,6 @@ import {
 } from '../../../report/model/jobs.ts';
 import { queuePaceRecord, readQueuePace } from '../../../report/model/pace.ts';
 import { findHold } from '../../../report/text/words.ts';
-import { checksOf } from '../../../store/statements/monitor/checks.ts';
 import type { Pause } from '../../../store/statements/pauses.ts';
 import type { Store } from '../../../store/store.ts';
 import { lateAfter } from '../../../system/base/clock.ts';
@@ -88,7 +95,10 @@ const countsView = view({
   query: patternQuery,
   says: 'A count for each name, without parameters',
   answers: pageOf(dueCountRecord),
-  read: async (site, { name }) => ({ items: await readCounts(site, name), next: null }),
+  read: async (site, { name }) => {
+    const counts = site.store === null ? [] : await countJobs(site.store, name, site.nowMs);
+    return { items: await withDueSince(site, counts), next: null };
+  },
 });
 
 const totalsView = view({
@@ -98,7 +108,7 @@ const totalsView = view({
   query: patternQuery,
   says: 'Totals for each name, without parameters',
   answers: pageOf(jobTotalsRecord),
-  read: async (site, { name }) => ({ items: await readTotals(site, name), next: null }),
+  read: async ({ store }, { name }) => ({ items: store === null ? [] : await totalJobs(store, name), next: null }),
 });
 
 const paceView = view({
@@ -139,38 +149,27 @@ const queueView = view({
     pace: shown.one(queuePaceRecord),
     handlers: shown.list(shown.text).about('The names of jobs that have a handler in jobs/queue/'),
   }),
-  read: async (site) => ({
-    counts: await readCounts(site, '*'),
-    totals: await readTotals(site, '*'),
-    pace: await readQueuePace(site),
-    handlers: handlerNames((await site.jobs()).discovery),
-  }),
+  read: async (site) => {
+    const { store } = site;
+    const counts = store === null ? [] : await countJobs(store, '*', site.nowMs);
+    return {
+      counts: await withDueSince(site, counts),
+      totals: store === null ? [] : await totalCounted(store, counts),
+      pace: await readQueuePace(site),
+      handlers: handlerNames((await site.jobs()).discovery),
+    };
+  },
 });
 
 export const jobViews = [queueView, countsView, totalsView, paceView, jobsView, jobView];
 
-async function readCounts({ store, nowMs }: Site, pattern: string) {
-  if (store === null) return [];
-  const dueSince = await readDueSince(store, nowMs);
-  const counts = await countJobs(store, pattern, nowMs);
-  return counts.map((count) => ({ ...count, dueSinceMs: dueSince.get(count.name) ?? null }));
-}
-
-async function readTotals({ store }: Site, pattern: string) {
-  return store === null ? [] : await totalJobs(store, pattern);
-}
-
-/** More need not be looked at to say how old the oldest are. */
-const MOST_DUE = 20_000;
-
-/** By the jobs' names without parameters. */
-async function readDueSince(store: Store, nowMs: number): Promise<ReadonlyMap<string, number>> {
+async function withDueSince(site: Site, counts: readonly JobCount[]) {
   const since = new Map<string, number>();
-  for (const { name, oldest } of await checksOf(store.statements).due(nowMs, MOST_DUE)) {
-    const [handler = name] = name.split('?');
+  for (const { name, oldest } of await site.due()) {
+    const handler = withoutParameters(name);
     since.set(handler, Math.min(oldest, since.get(handler) ?? oldest));
   }
-  return since;
+  return counts.map((count) => ({ ...count, dueSinceMs: since.get(count.name) ?? null }));
 }
 
 async function readJobPage({ store, nowMs }: Site, asked: z.infer<z.ZodObject<typeof jobQuery>>) {

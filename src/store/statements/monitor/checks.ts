@@ -103,8 +103,8 @@ export function checksOf(db: Statements) {
            ${join} hosts on hosts.id = workers.host_id ${join} scripts on scripts.id = runs.script_id
          where runs.outcome = 'running' order by runs.started_at, runs.id`,
       ),
-    /** Jobs of the queue that are due, by name, of the `limit` that are taken next. */
-    due: (at: number, limit: number) => due(db, at, limit),
+    /** Jobs of the queue that are due, by name; the most first. */
+    due: (at: number) => due(db, at),
     /** How many jobs of the queue have ended like this since then, counted up to `limit`. */
     ended: async (state: 'finished' | 'failed', since: number, limit: number) =>
       (
@@ -187,11 +187,14 @@ async function countHeld(db: Statements, tier: string): Promise<Pick<TierCallRow
   return row ?? { held: 0, heldSince: null };
 }
 
+/** More need not be counted: that many are far too many. */
+export const MOST_DUE = 100_000;
+
 /**
  * Counts ready, blocked and waiting jobs: a job whose time has come stays among those that are not ready until a worker
  * looks for work.
  */
-async function due(db: Statements, at: number, limit: number): Promise<DueJobsRow[]> {
+async function due(db: Statements, at: number): Promise<DueJobsRow[]> {
   return await db.all<DueJobsRow>(
     `select name, count(*) as jobs, min(run_at) as oldest from (
        select name, run_at from (select name, run_at from jobs where ready = 1 limit ?) as ready
@@ -201,7 +204,7 @@ async function due(db: Statements, at: number, limit: number): Promise<DueJobsRo
        select name, run_at from (select name, run_at from jobs where ready = 0 and run_at <= ? limit ?) as waiting)
        as due
      group by name order by jobs desc, name`,
-    [limit, limit, at, limit],
+    [MOST_DUE, MOST_DUE, at, MOST_DUE],
   );
 }
 
