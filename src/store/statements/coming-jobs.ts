@@ -13,6 +13,7 @@ export interface ComingJobRow {
   readonly last: number;
   /** The lowest number of them. */
   readonly id: number;
+  readonly repeats: 0 | 1;
 }
 
 /** A job that repeats, and that waits or runs. */
@@ -26,10 +27,10 @@ export interface RepeatingJobRow
 /** Jobs of the queue by their time. */
 export function comingJobsOf(db: Statements) {
   return {
-    /** Jobs that wait, and do not repeat: those that are due, and the first ones up to a time. */
+    /** Jobs that wait: those that are due, and the first ones up to a time. Each that repeats is a row of its own. */
     coming: (upTo: ComingUpTo) => coming(db, upTo),
-    /** The soonest jobs that repeat, up to a time, and those that run. */
-    repeating: (until: number, limit: number) => repeating(db, until, limit),
+    /** The soonest of these jobs, which repeat, and of those that run until a time. */
+    repeating: (ids: readonly number[], until: number, limit: number) => repeating(db, ids, { until, limit }),
   };
 }
 
@@ -49,10 +50,11 @@ async function coming(db: Statements, { at, until, step, limit }: ComingUpTo): P
   const rows: ComingJobRow[] = [];
   for (const condition of waiting) {
     const found = await db.all<ComingJobRow & { readonly step: number }>(
-      `select ${db.dialect.handlerOf('name')} as handler, state, case when run_at > ? then run_at - run_at % ? end as step, count(*) as jobs,
-         min(run_at) as first, max(run_at) as last, min(id) as id
-       from jobs where ${condition} and run_at <= ? and "repeat" is null
-       group by 1, 2, 3 order by first, handler limit ?`,
+      `select ${db.dialect.handlerOf('name')} as handler, state, case when run_at > ? then run_at - run_at % ? end as step,
+         case when "repeat" is null then 0 else id end as repeating, count(*) as jobs, min(run_at) as first,
+         max(run_at) as last, min(id) as id, max(case when "repeat" is null then 0 else 1 end) as repeats
+       from jobs where ${condition} and run_at <= ?
+       group by 1, 2, 3, 4 order by first, handler limit ?`,
       [at, step, until, limit],
     );
     rows.push(...found);
@@ -60,18 +62,21 @@ async function coming(db: Statements, { at, until, step, limit }: ComingUpTo): P
   return rows.toSorted((one, other) => one.first - other.first).slice(0, limit);
 }
 
-async function repeating(db: Statements, until: number, limit: number): Promise<RepeatingJobRow[]> {
-  const rows: RepeatingJobRow[] = [];
-  // By itself SQLite reads the claims by an index that has all jobs of the queue.
-  const claims = `${db.dialect.byIndex('jobs', { sqlite: 'jobs_claimed' })} where ${hasClaim} and tier is null`;
-  for (const source of [claims, ...waiting.map((condition) => `jobs where ${condition}`)]) {
-    const found = await db.all<RepeatingJobRow>(
-      `select id, ${db.dialect.handlerOf('name')} as handler, state, run_at, scheduled_for, started_at, missed_policy, "repeat"
-       from ${source} and run_at <= ? and "repeat" is not null
-       order by run_at, id limit ?`,
-      [until, limit],
+async function repeating(
+  db: Statements,
+  ids: readonly number[],
+  { until, limit }: Pick<ComingUpTo, 'until' | 'limit'>,
+): Promise<RepeatingJobRow[]> {
+  const { handlerOf, byIndex, isIn } = db.dialect;
+  const select = (from: string, values: readonly unknown[]) =>
+    db.all<RepeatingJobRow>(
+      `select id, ${handlerOf('name')} as handler, state, run_at, scheduled_for, started_at, missed_policy, "repeat"
+       from ${from} and "repeat" is not null order by run_at, id limit ?`,
+      [...values, limit],
     );
-    rows.push(...found);
-  }
-  return rows.toSorted((one, other) => one.run_at - other.run_at).slice(0, limit);
+  // By itself SQLite reads the claims by an index that has all jobs of the queue.
+  const claims = `${byIndex('jobs', { sqlite: 'jobs_claimed' })} where ${hasClaim} and tier is null`;
+  const running = await select(`${claims} and run_at <= ?`, [until]);
+  const waiting = ids.length === 0 ? [] : await select(`jobs where ready is not null and ${isIn('id')}`, [ids]);
+  return [...running, ...waiting].toSorted((one, other) => one.run_at - other.run_at).slice(0, limit);
 }

@@ -163,11 +163,14 @@ export async function readComingJobs(store: StoreSession, query: ComingQuery): P
   const { nowMs, untilMs, stepMs } = query;
   const waiting = comingJobsOf(store.statements);
   const rows = await waiting.coming({ at: nowMs, until: untilMs, step: stepMs, limit: MOST_GROUPS });
-  const single = rows.map(({ handler: name, state, jobs: count, first: atMs, last: lastMs, id }): ComingJobs => {
-    return { name, atMs, lastMs, count, id: count === 1 ? id : null, isRetried: state === 'retrying', repeat: null };
-  });
+  const repeaters = rows.filter(({ repeats }) => repeats === 1).map(({ id }) => id);
+  const single = rows
+    .filter(({ repeats }) => repeats === 0)
+    .map(({ handler: name, state, jobs: count, first: atMs, last: lastMs, id }): ComingJobs => {
+      return { name, atMs, lastMs, count, id: count === 1 ? id : null, isRetried: state === 'retrying', repeat: null };
+    });
   const isCut = rows.length === MOST_GROUPS;
-  const repeating = await readRepeating(await waiting.repeating(untilMs, MOST_REPEATERS), query);
+  const repeating = await readRepeating(await waiting.repeating(repeaters, untilMs, MOST_REPEATERS), query);
   const completeMs = Math.min(repeating.completeMs, isCut ? (rows.at(-1)?.first ?? untilMs) : untilMs);
   return { jobs: [...single, ...repeating.jobs], completeMs };
 }
