@@ -276,54 +276,85 @@ function sourcesOf(dialect: Dialect, states: readonly string[], areNames: boolea
   return [source('jobs_ended', `finished_at is not null and state in (${list})`)];
 }
 
-/** How many jobs are queried at once: for their sizes, and for the texts of the small ones. */
+/** How many jobs a search takes from the list at once; how many of them it reads at once. */
+const IDS_AT_ONCE = 2_000;
 const JOBS_AT_ONCE = 200;
 
 /** After this many bytes of text, which take a few milliseconds, the clock is read. */
 const BYTES_AT_ONCE = 1_048_576;
+
+/** The texts of a job are read with their size, unless they are longer together. */
+const SMALL_BYTES = 4_096;
 
 /** A longer text is not searched: only plain SQL writes one, and it would have to be held in memory. */
 const LONGEST_TEXT = 4 * 1_048_576;
 
 const searched = ['data', 'result', 'reason'] as const;
 
-const sizes = `id, ${searched.map((column) => `coalesce(octet_length(${column}), 0)`).join(' + ')} as bytes`;
+const textsIf = (condition: (column: string) => string): string =>
+  searched.map((column) => `case when ${condition(column)} then ${column} end as ${column}`).join(', ');
 
-const texts = `id, ${searched
-  .map((column) => `case when octet_length(${column}) <= ${LONGEST_TEXT} then ${column} end as ${column}`)
-  .join(', ')}`;
+const bytesOfAll = searched.map((column) => `coalesce(octet_length(${column}), 0)`).join(' + ');
+
+const smallTexts = `id, ${bytesOfAll} as bytes, ${textsIf(() => `${bytesOfAll} <= ${SMALL_BYTES}`)}`;
+
+const longTexts = `id, ${textsIf((column) => `octet_length(${column}) <= ${LONGEST_TEXT}`)}`;
+
+type Texts = Pick<JobRow, 'id' | (typeof searched)[number]>;
+
+/** Some jobs of a list that are searched, in its order. */
+interface SearchedPart {
+  readonly ids: readonly number[];
+  readonly texts: ReadonlyMap<number, Texts>;
+  /** The list has no job after them. */
+  readonly isLast: boolean;
+}
 
 /**
  * Looks through jobs part by part, sizes first, so that no part takes long. A search by `like` in the log takes time in
  * proportion to the length of the text times the length of the needle.
  */
 async function search(db: Statements, filter: NumberedList, { text, most, isLate }: JobSearch): Promise<FoundIds> {
-  const ids = await jobListsOf(db).ids({ ...filter, limit: most });
-  const read = async <Row extends { readonly id: number }>(what: string, some: readonly number[]) => {
-    const selecting = `select ${what} from jobs where ${db.dialect.isIn('id')}`;
-    const rows = some.length === 0 ? [] : await db.all<Row>(selecting, [some]);
-    return new Map(rows.map((row) => [row.id, row]));
-  };
-  const needle = foldCase(text);
+  const contains = finderOf(text);
   const matching: number[] = [];
   let looked = 0;
-  const isOver = (): boolean => matching.length >= filter.limit || looked === ids.length || (looked > 0 && isLate());
-  while (!isOver()) {
-    const next = ids.slice(looked, looked + JOBS_AT_ONCE);
-    const sized = await read<{ id: number; bytes: number }>(sizes, next);
-    const sizeOf = (id: number): number => Number(sized.get(id)?.bytes ?? 0);
-    for (const part of pagesOf(next, { mostSize: BYTES_AT_ONCE, sizeOf })) {
-      const jobs = await read<Pick<JobRow, 'id' | (typeof searched)[number]>>(texts, part);
-      for (const id of part) {
-        if (matching.length >= filter.limit) break;
-        looked += 1;
-        if (searched.some((column) => foldCase(jobs.get(id)?.[column] ?? '').includes(needle))) matching.push(id);
-      }
-      if (isOver()) break;
+  let last: number | null = null;
+  for await (const { ids, texts, isLast } of eachPart(db, filter, most)) {
+    for (const id of ids) {
+      if (matching.length >= filter.limit) break;
+      looked += 1;
+      last = isLast && id === ids.at(-1) ? null : id;
+      const job = texts.get(id);
+      if (job !== undefined && searched.some((column) => contains(job[column]))) matching.push(id);
     }
+    if (matching.length >= filter.limit || isLate()) break;
   }
-  const isWhole = looked === ids.length && ids.length < most;
-  return { ids: matching, looked, last: isWhole ? null : (ids[looked - 1] ?? null) };
+  return { ids: matching, looked, last };
+}
+
+async function* eachPart(db: Statements, filter: NumberedList, most: number): AsyncGenerator<SearchedPart> {
+  const read = async <Row extends Texts>(what: string, ids: readonly number[]) => {
+    const selecting = `select ${what} from jobs where ${db.dialect.isIn('id')}`;
+    const rows = ids.length === 0 ? [] : await db.all<Row>(selecting, [ids]);
+    return new Map(rows.map((row) => [row.id, row]));
+  };
+  let after: Pick<JobFilter, 'before' | 'after'> = {};
+  for (let left = most; left > 0; left -= IDS_AT_ONCE) {
+    const limit = Math.min(left, IDS_AT_ONCE);
+    const page = await jobListsOf(db).ids({ ...filter, ...after, limit });
+    const end = page.length < limit ? page.at(-1) : undefined;
+    for (const some of pagesOf(page, { most: JOBS_AT_ONCE, mostSize: JOBS_AT_ONCE, sizeOf: () => 1 })) {
+      const small = await read<Texts & { readonly bytes: number }>(smallTexts, some);
+      const sizeOf = (id: number): number => Number(small.get(id)?.bytes ?? 0);
+      for (const ids of pagesOf(some, { mostSize: BYTES_AT_ONCE, sizeOf })) {
+        const long = ids.filter((id) => sizeOf(id) > SMALL_BYTES);
+        const texts = new Map([...small, ...(await read(longTexts, long))]);
+        yield { ids, texts, isLast: end !== undefined && ids.includes(end) };
+      }
+    }
+    if (page.length < limit) return;
+    after = filter.order === 'newest' ? { before: page.at(-1) } : { after: page.at(-1) };
+  }
 }
 
 function isIds(wanted: JobFilter | readonly number[]): wanted is readonly number[] {
@@ -349,7 +380,18 @@ async function alike(
   );
 }
 
-/** The text's bytes, A to Z as a to z: other letters are only the same as themselves. */
+/** Finds a text in others; A to Z match in either case, and other letters only themselves. */
+function finderOf(text: string): (other: string | null) => boolean {
+  const [needle, lower] = [foldCase(text), text.toLowerCase()];
+  // Other letters depend on their neighbours, or become several.
+  const isAscii = needle.length === text.length;
+  return (other) => {
+    if (other === null || other.length < text.length) return false;
+    return !(isAscii && !other.toLowerCase().includes(lower)) && foldCase(other).includes(needle);
+  };
+}
+
+/** The text's bytes, A to Z as a to z. */
 function foldCase(text: string): Buffer {
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += 1) {

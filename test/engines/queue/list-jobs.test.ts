@@ -340,6 +340,7 @@ describe('search', () => {
     await queue.finish(await take('sms'), { result: 'told ada' });
     await queue.bury(await queue.add('export', { share: '100 of 1000' }), { reason: 'ADA was here' });
     await queue.add('mail', { to: 'bob@example.org' });
+    await queue.add('mail', { to: 'Sören Σ İsik' });
     const search = (options: Omit<SearchOptions, 'isLate'>, isLate = () => false) =>
       searchJobs(store, { ...options, isLate }, clock.at);
     return { search };
@@ -350,7 +351,11 @@ describe('search', () => {
     expect(idsOf(await search({ text: 'aDa' }))).toEqual([3, 2, 1]);
     expect(idsOf(await search({ text: 'aDa', pattern: '?m*', order: 'oldest' }))).toEqual([2]);
     expect(idsOf(await search({ text: 'ada', state: 'failed' }))).toEqual([3]);
-    expect(await search({ text: 'nobody' })).toEqual({ jobs: [], looked: 4, last: null });
+    expect(idsOf(await search({ text: 'sören' }))).toEqual([5]);
+    expect(idsOf(await search({ text: 'SöREN' }))).toEqual([5]);
+    expect(idsOf(await search({ text: 'sÖren' }))).toEqual([]);
+    expect(idsOf(await search({ text: 'İs' }))).toEqual([5]);
+    expect(await search({ text: 'nobody' })).toEqual({ jobs: [], looked: 5, last: null });
   });
 
   test('signs of patterns are letters to it', async () => {
@@ -381,7 +386,8 @@ describe('search', () => {
       expect(await searchJobs(store, { text, isLate }, clock.at)).toEqual({ jobs: [], looked: 6, last: null });
       return process.cpuUsage().user - before;
     };
-    const harmless = await search('xyz');
+    // Of other letters than A to Z, so that each byte is looked at.
+    const harmless = await search('xyö');
     // By `like` each takes 200 times as long, and the clock is asked once.
     for (const text of [`${'a'.repeat(199)}b`, `b${'a'.repeat(199)}`, 'ab'.repeat(100)]) {
       expect(await search(text)).toBeLessThan(20 * harmless);
@@ -392,6 +398,20 @@ describe('search', () => {
     const found = await searchJobs(store, { text: 'aaa', isLate: () => false, limit: 1000 }, clock.at);
     expect(found).toMatchObject({ looked: 6, last: null });
     expect(idsOf(found)).toHaveLength(6);
+  });
+
+  test('a list of many thousands is searched to its end, whichever order it is in', async () => {
+    const { queue, store, clock } = await openTestQueue();
+    const jobs = Array.from({ length: 4_100 }, (_, index) => ({ name: 'a', data: `x${index % 2_050}y` }));
+    for (const part of [jobs.slice(0, 2_100), jobs.slice(2_100)]) await queue.addMany(part);
+    const search = async (order: 'newest' | 'oldest', text: string, more = {}) =>
+      await searchJobs(store, { text, order, isLate: () => false, ...more }, clock.at);
+    const found = await search('newest', 'X7Y');
+    expect(found).toMatchObject({ looked: 4_100, last: null });
+    expect(idsOf(found)).toEqual([2_058, 8]);
+    expect(idsOf(await search('oldest', 'x7y'))).toEqual([8, 2_058]);
+    expect(await search('oldest', 'x7y', { limit: 1 })).toMatchObject({ looked: 8, last: 8 });
+    expect(idsOf(await search('oldest', 'x7y', { limit: 1, after: 8 }))).toEqual([2_058]);
   });
 
   test('a search that takes long says where it stopped, and goes on from there', async () => {
