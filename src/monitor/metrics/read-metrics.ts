@@ -149,12 +149,11 @@ export type Metrics = Omit<Values<typeof metricsRecord>, 'cpuLimit'>;
  * ```
  */
 export async function readMetrics(session: StoreSession, query: MetricsQuery): Promise<Metrics> {
-  const { period, nowMs, cut = (all) => all } = query;
+  const { period, cut = (all) => all } = query;
   const sinceMs = periodAround(query.sinceMs, period).from;
   const untilMs = periodAround(Math.max(query.untilMs - 1, query.sinceMs), period).until;
   const span = { from: sinceMs, until: untilMs };
-  const scripts = new SummedScripts(period, query.subjects);
-  const workers = await readHours(session, span, { scripts, names: namesOf(query.subjects), nowMs });
+  const { scripts, workers } = await readHours(session, span, query);
   const isWanted = (subject: string) => query.subjects?.includes(subject) ?? true;
   return {
     ...{ period, sinceMs, untilMs },
@@ -173,24 +172,20 @@ function namesOf(subjects: readonly string[] | undefined): readonly string[] | n
   return subjects?.every((subject) => subject.includes('/')) ? subjects : null;
 }
 
-interface HoursQuery {
+interface SummedHours {
   readonly scripts: SummedScripts;
-  /** Null: all scripts. */
-  readonly names: readonly string[] | null;
-  readonly nowMs: number;
+  readonly workers: readonly WorkerMetrics[];
 }
 
-/** Adds all hours of the span to the scripts. */
-async function readHours(
-  session: StoreSession,
-  span: Span,
-  { scripts, names, nowMs }: HoursQuery,
-): Promise<readonly WorkerMetrics[]> {
+/** Sums up all hours of the span. */
+async function readHours(session: StoreSession, span: Span, query: MetricsQuery): Promise<SummedHours> {
+  const { nowMs } = query;
   const metrics = metricsOf(session.statements);
-  const closed = await readClosed(session, span, { scripts, names, nowMs });
-  scripts.merge(closed.scripts);
+  const closed = await readClosed(session, span, query);
+  const scripts = closed.isKept ? SummedScripts.copyOf(closed.scripts) : closed.scripts;
   const workers = [...closed.workers];
   const uncounted = new HourlyFigures();
+  const names = namesOf(query.subjects);
   const isOf = (name: string) => names === null || names.includes(name);
   const until = Math.min(span.until, nowMs + 1);
   let isLate = false;
@@ -209,18 +204,19 @@ async function readHours(
     from = next === null ? null : hourOf(next);
   }
   for (const { hour, name, figures } of uncounted.entries()) scripts.addHour(name, hour, figures);
-  return workers;
+  return { scripts, workers };
 }
 
 /** Closed hours of a span, summed up. */
-interface Closed {
-  /** Other text for another question, and once any of these hours was counted or counted again. */
-  readonly key: string;
-  readonly scripts: SummedScripts;
-  readonly workers: readonly WorkerMetrics[];
+interface Closed extends SummedHours {
+  /** Whether others get it, too, so that nothing may be added to it. */
+  readonly isKept: boolean;
 }
 
-/** The latest answers about each log, by their keys: viewers ask again after each change, and a year has many hours. */
+/**
+ * The latest answers about each log: viewers ask again after each change, and a year has many hours. Their keys are
+ * other texts for other questions, and once any of these hours was counted or counted again.
+ */
 const lastClosed = new WeakMap<StoreSession, Map<string, Closed & { readonly forgetting: NodeJS.Timeout }>>();
 /** Since it was last asked for; a server gives memory back a little later. */
 const KEPT_FOR_MS = 15_000;
@@ -228,32 +224,32 @@ const KEPT_FOR_MS = 15_000;
 const MOST_PERIODS = 10_000;
 const MOST_WORKERS = 30_000;
 
-async function readClosed(session: StoreSession, span: Span, { scripts, names }: HoursQuery): Promise<Closed> {
+async function readClosed(session: StoreSession, span: Span, { period, subjects }: MetricsQuery): Promise<Closed> {
   const metrics = metricsOf(session.statements);
-  const { period, subjects } = scripts;
   const key = JSON.stringify([period, span, subjects ?? null, await metrics.version()]);
   const last = lastClosed.get(session)?.get(key);
   last?.forgetting.refresh();
   if (last !== undefined) return last;
-  const closed = { key, scripts: new SummedScripts(period, subjects), workers: await metrics.readWorkers(span) };
-  await eachKept(metrics, span, names, (row) => closed.scripts.addRow(row));
-  if (closed.scripts.size <= MOST_PERIODS / 2) keepClosed(session, closed);
-  return closed;
+  const closed = { scripts: new SummedScripts(period, subjects), workers: await metrics.readWorkers(span) };
+  await eachKept(metrics, span, namesOf(subjects), (row) => closed.scripts.addRow(row));
+  const isKept = closed.scripts.size <= MOST_PERIODS / 2;
+  if (isKept) keepClosed(session, key, closed);
+  return { ...closed, isKept };
 }
 
-function keepClosed(session: StoreSession, closed: Closed): void {
+function keepClosed(session: StoreSession, key: string, closed: SummedHours): void {
   const kept = lastClosed.get(session) ?? new Map();
   lastClosed.set(session, kept);
-  const forgetting = setTimeout(() => kept.delete(closed.key), KEPT_FOR_MS).unref();
-  kept.set(closed.key, { ...closed, forgetting });
+  const forgetting = setTimeout(() => kept.delete(key), KEPT_FOR_MS).unref();
+  kept.set(key, { ...closed, isKept: true, forgetting });
   let [periods, workers] = [0, 0];
   // The newest first: what comes after the limit goes.
-  for (const [key, each] of [...kept].reverse()) {
+  for (const [other, each] of [...kept].reverse()) {
     periods += each.scripts.size;
     workers += each.workers.length;
     if (periods <= MOST_PERIODS && workers <= MOST_WORKERS) continue;
     clearTimeout(each.forgetting);
-    kept.delete(key);
+    kept.delete(other);
   }
 }
 
@@ -298,8 +294,10 @@ class SummedScripts {
     return [...this.#scripts.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  merge(other: SummedScripts): void {
-    for (const [name, script] of other.#scripts) this.#of(name).merge(script);
+  static copyOf(other: SummedScripts): SummedScripts {
+    const copy = new SummedScripts(other.period, other.subjects);
+    for (const [name, script] of other.#scripts) copy.#of(name).merge(script);
+    return copy;
   }
 
   addRow(row: ScriptMetrics): void {

@@ -117,12 +117,16 @@ export type JsonOf<R> = R extends { readonly fields: infer F }
   : never;
 
 export function record<const F extends Fields>(name: string | null, fields: F): RecordOf<F> {
+  let named: readonly { readonly key: string; readonly source: string; readonly field: Field }[] | undefined;
   const toJson = (value: Values<RecordOf<F>>): JsonOf<RecordOf<F>> => {
+    named ??= Object.entries(fields).map(([key, field]) => ({ key, source: field.source.replace('*', key), field }));
     const values = value as Readonly<Record<string, unknown>>;
-    const entries = Object.entries(fields)
-      .map(([key, each]) => [key, each.toJson(values[each.source.replace('*', key)]), each.isOptional] as const)
-      .filter(([, json, isOptional]) => !isOptional || json !== undefined);
-    return Object.fromEntries(entries) as JsonOf<RecordOf<F>>;
+    const json: Record<string, unknown> = {};
+    for (const { key, source, field } of named) {
+      const known = field.toJson(values[source]);
+      if (known !== undefined || !field.isOptional) json[key] = known;
+    }
+    return json as JsonOf<RecordOf<F>>;
   };
   return { name, fields, toJson };
 }
