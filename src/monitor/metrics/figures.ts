@@ -1,4 +1,4 @@
-import type { MeasuredRow, ScriptMetrics } from '../../store/statements/monitor/metrics.ts';
+import type { KeptMetrics, MeasuredRow, ScriptMetrics } from '../../store/statements/monitor/metrics.ts';
 import { isFailure } from '../../store/words.ts';
 import { toMillis } from '../../system/base/values.ts';
 
@@ -68,7 +68,7 @@ export class Figures {
   }
 
   /** Adds what is kept of an hour, but for the jobs that waited as it ended. */
-  addRow(row: ScriptMetrics): void {
+  addRow(row: KeptMetrics): void {
     for (const count of counts) this[count] += row[count];
     this.run.addKept(row.run_histogram, row.run_ms, row.run_min_ms, row.run_max_ms);
     this.service.addKept(row.service_histogram, row.service_ms, row.service_min_ms, row.service_max_ms);
@@ -77,7 +77,7 @@ export class Figures {
     this.maxRssBytes = mostOf(this.maxRssBytes, row.max_rss_bytes);
   }
 
-  static fromRow(row: ScriptMetrics): Figures {
+  static fromRow(row: KeptMetrics): Figures {
     const figures = new Figures();
     figures.addRow(row);
     figures.waiting = row.waiting;
@@ -144,7 +144,7 @@ class Distribution {
     this.#extend(sum, min, max);
   }
 
-  addKept(histogram: Uint8Array | null, sum: number | null, min: number | null, max: number | null): void {
+  addKept(histogram: string | null, sum: number | null, min: number | null, max: number | null): void {
     this.histogram.decode(histogram);
     this.#extend(sum, min, max);
   }
@@ -245,11 +245,15 @@ export class Histogram {
     return bytes.length === 0 ? null : Uint8Array.from(bytes);
   }
 
-  /** Adds the values of an encoded one. Bytes that are none are hostile input: of them it takes what it can read. */
-  decode(bytes: Uint8Array | null): void {
+  /**
+   * Adds the values of an encoded one, whose bytes are hexadecimal digits. Bytes that are none are hostile input: of
+   * them it takes what it can read.
+   */
+  decode(digits: string | null): void {
     let [bucket, number, place] = [LOWEST, 0, 1];
     let isCount = false;
-    for (const byte of bytes ?? []) {
+    for (let at = 0; at < (digits?.length ?? 0); at += 2) {
+      const byte = 16 * digitAt(digits as string, at) + digitAt(digits as string, at + 1);
       number += (byte % 128) * place;
       place *= 128;
       if (byte >= 128) continue;
@@ -270,6 +274,12 @@ export class Histogram {
   #sorted(): [bucket: number, count: number][] {
     return [...(this.#counts ?? [])].sort(([one], [other]) => one - other);
   }
+}
+
+/** `0` to `9`, `a` to `f` and `A` to `F` have the codes 48 to 57, 97 to 102 and 65 to 70. */
+function digitAt(digits: string, at: number): number {
+  const code = digits.charCodeAt(at);
+  return code < 58 ? code - 48 : (code | 32) - 87;
 }
 
 function bucketOf(value: number): number {

@@ -105,11 +105,13 @@ async function readRecent(
   const since = hourOf(now) - RECENT_MS + HOUR_MS;
   const closed = await metricsOf(statements).read({ from: since, until: now + 1 }, null);
   const recent = new Map<string, Figures>();
-  for (const row of [...closed, ...open.toRows().filter(({ hour }) => hour >= since)]) {
-    const figures = recent.get(row.name) ?? new Figures();
-    recent.set(row.name, figures);
-    figures.merge(Figures.fromRow(row));
-  }
+  const add = (name: string, figures: Figures): void => {
+    const known = recent.get(name) ?? new Figures();
+    recent.set(name, known);
+    known.merge(figures);
+  };
+  for (const row of closed) add(row.name, Figures.fromRow(row));
+  for (const { hour, name, figures } of open.entries()) if (hour >= since) add(name, figures);
   return recent;
 }
 

@@ -1,9 +1,4 @@
-import {
-  metricsOf,
-  type ScriptMetrics,
-  type Span,
-  type WorkerMetrics,
-} from '../../store/statements/monitor/metrics.ts';
+import { type KeptMetrics, metricsOf, type Span, type WorkerMetrics } from '../../store/statements/monitor/metrics.ts';
 import type { StoreSession } from '../../store/store.ts';
 import { field, record, shown, type Values } from '../../system/base/record.ts';
 import { DAY_MS, HOUR_MS } from '../../system/base/values.ts';
@@ -262,7 +257,7 @@ async function eachKept(
   metrics: MetricStatements,
   { from, until }: Span,
   names: readonly string[] | null,
-  take: (row: ScriptMetrics) => void,
+  take: (row: KeptMetrics) => void,
 ): Promise<void> {
   const length = Math.max(WEEK_MS, (until - from) / MOST_PARTS);
   for (let start = from; start < until; start += length) {
@@ -300,7 +295,7 @@ class SummedScripts {
     return copy;
   }
 
-  addRow(row: ScriptMetrics): void {
+  addRow(row: KeptMetrics): void {
     const script = this.#of(row.name);
     script.at(row.hour).addRow(row);
     script.addWaiting(row.hour, { waiting: row.waiting, waitingMs: row.waiting_ms });

@@ -19,6 +19,8 @@ export interface Dialect {
   least(one: string, other: string): string;
   /** The last characters of a text. */
   last(text: string, characters: number): string;
+  /** Bytes as a text: drivers make an object of its own, outside of the heap, for the bytes of each row. */
+  hex(bytes: string): string;
   /** Behind a `select`: locks its rows until the transaction ends, and waits for those that another session has locked. */
   readonly forUpdate: string;
   /** The same beside other sessions that lock them so, too. */
@@ -90,6 +92,7 @@ export const sqliteDialect: Dialect = {
   greatest: (one, other) => `max(${one}, ${other})`,
   least: (one, other) => `min(${one}, ${other})`,
   last: (text, characters) => `substr(${text}, -${characters})`,
+  hex: (bytes) => `hex(${bytes})`,
   // One transaction writes at a time: nobody else has locked a row.
   forUpdate: '',
   forShare: '',
@@ -135,6 +138,7 @@ export const postgresDialect: ServerDialect = {
   isIn: isInPostgres,
   fits: (expression, globs) => fitsByPatterns({ isIn: isInPostgres, regExp: regExpPostgres }, expression, globs),
   handlerOf: (name) => `split_part(${name}, '?', 1)`,
+  hex: (bytes) => `encode(${bytes}, 'hex')`,
   workerOf: (token) => `cast(substring(${token} from '^([0-9]{1,16})[.]') as bigint)`,
   integer: (expression) => `cast(${expression} as bigint)`,
   ...ofServers,
@@ -170,6 +174,7 @@ export const mysqlDialect: ServerDialect = {
   isIn: isInMysql,
   fits: (expression, globs) => fitsByPatterns({ isIn: isInMysql, regExp: regExpMysql }, expression, globs),
   handlerOf: (name) => `substring_index(${name}, '?', 1)`,
+  hex: (bytes) => `hex(${bytes})`,
   workerOf: (token) =>
     `case when ${token} regexp '^[0-9]{1,16}[.]' then cast(substring_index(${token}, '.', 1) as signed) end`,
   integer: (expression) => `cast(${expression} as signed)`,

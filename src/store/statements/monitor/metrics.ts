@@ -33,6 +33,13 @@ export type PresentWorker = Pick<WorkerRow, 'id' | 'kind' | 'tier' | 'state' | '
 /** The figures of a script or handler: `hourly/clean-tmp`, `queue/mail/welcome`. */
 export type ScriptMetrics = Omit<ActivityLog['metrics'], 'script_id'> & { readonly name: string };
 
+const histograms = ['run_histogram', 'service_histogram'] as const;
+
+type Histogram = (typeof histograms)[number];
+
+/** The same as they are read: histograms as hexadecimal digits. */
+export type KeptMetrics = Omit<ScriptMetrics, Histogram> & Readonly<Record<Histogram, string | null>>;
+
 export type WorkerMetrics = ActivityLog['worker_metrics'];
 
 /** Jobs of a handler that are due and wait. */
@@ -339,11 +346,14 @@ const namesOf = (columns: readonly string[]): string => columns.map(quoted).join
 
 /** Figures that were counted. */
 function kept(db: Statements) {
+  const isHistogram = (column: string): boolean => histograms.some((each) => each === column);
+  const asRead = (column: string): string =>
+    isHistogram(column) ? `${db.dialect.hex(quoted(column))} as ${quoted(column)}` : quoted(column);
   return {
     /** Hours that begin in this span, of these scripts or of all; by script, the oldest first. */
     read: ({ from, until }: Span, names: readonly string[] | null) =>
-      db.all<ScriptMetrics>(
-        `select scripts.name, "hour", ${namesOf(scriptColumns)}
+      db.all<KeptMetrics>(
+        `select scripts.name, "hour", ${scriptColumns.map(asRead).join(', ')}
          from scripts ${db.dialect.join} metrics on metrics.script_id = scripts.id
          where "hour" >= ? and "hour" < ?${names === null ? '' : ` and ${db.dialect.isIn('scripts.name')}`}`,
         [from, until, ...(names === null ? [] : [names])],
