@@ -37,8 +37,8 @@ type Command = readonly [string, ...string[]];
 
 /** `runner exec <name> -- <command>`: a command as a run of a script that has no file. */
 export async function execCommand(context: CommandContext, given: Given<'exec'>, { words }: Call): Promise<void> {
+  const command = readCommand(words, given.name);
   const name = readName(given.name);
-  const command = readCommand(words);
   const environment = environmentOf(context);
   const state = { hasBegun: false };
   try {
@@ -64,12 +64,13 @@ function readName(word: string): string {
 }
 
 /** @throws {UsageError} */
-function readCommand(words: readonly string[]): Command {
+function readCommand(words: readonly string[], name: string): Command {
   const at = words.indexOf('--');
   const [program, ...args] = at === -1 ? [] : words.slice(at + 1);
-  if (program !== undefined && program !== '') return [program, ...args];
+  // Without a name, the parser takes the command's first word for it.
+  if (program !== undefined && program !== '' && words.indexOf(name) < at) return [program, ...args];
   throw new UsageError(
-    '`exec` needs a command after `--`: `npx folder-runner exec backup -- mysqldump --all-databases`.',
+    '`exec` needs a name, and a command after `--`: `npx folder-runner exec backup -- mysqldump --all-databases`.',
   );
 }
 

@@ -393,6 +393,8 @@ test('wrong use runs nothing', async () => {
   for (const words of [
     ['x'],
     ['x', '--'],
+    ['--', 'true'],
+    ['--retries', '1', '--', 'true'],
     ['x', 'true'],
     ['a/b', '--', 'true'],
     ['x', '--timeout', 'y', '--', 'true'],
