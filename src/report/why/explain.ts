@@ -80,12 +80,10 @@ function explainCall({ tier, lastCallByHandMs, nowMs }: WhyFacts, clock: Clock):
   const hand = lastCallByHandMs === null ? '' : `; by hand ${clock.short(lastCallByHandMs)}`;
   const { lastScheduledCallMs: last, expected, isInCrontab, isUncalled } = tier;
   if (last === null) return explainNeverCalled(tier, hand, clock);
+  const unattended = `last called without a terminal ${clock.short(last)}${hand}`;
+  if (isUncalled) return wrong('called', `no crontab line calls it; ${unattended}`, INSTALL);
+  if (expected === null) return fine('called', unattended);
   const called = `cron called it ${clock.short(last)}`;
-  if (isUncalled) {
-    const text = `no crontab line calls it; last called without a terminal ${clock.short(last)}${hand}`;
-    return wrong('called', text, INSTALL);
-  }
-  if (expected === null) return fine('called', `${called}${hand}`);
   const next = clock.short(expected.atMs);
   if (expected.isOverdue) {
     return wrong('called', `${called}, but not at the next expected time, ${next}${hand}`, DOCTOR);
