@@ -31,7 +31,7 @@ export async function importLines(
   const home = context.env.HOME || HOME;
   const place = { root, home, user, given: readVariablesOfCron(), mailTo: readMailTo(root, context.env) };
   const { content, line } = unwrapChosen(source.content, root, options);
-  const plan = onlyLine(await planImport(content, format, place), line);
+  const plan = onlyLine(nameWrapped(await planImport(content, format, place), content, root), line);
   if (options.json) context.stdout.write(formatJson({ lines: plan.lines }));
   else context.stdout.write(describePlan(plan));
   if (!options.apply) {
@@ -54,6 +54,17 @@ function unwrapChosen(crontab: Buffer, root: string, { import: word }: ImportCho
   }
   lines[at] = unwrapLine(lines[at] as string, root)?.line as string;
   return { content: Buffer.from(lines.join('\n'), 'latin1'), line: at + 1 };
+}
+
+/** A wrapped line says how it becomes a script. */
+function nameWrapped({ lines, scripts }: ImportPlan, crontab: Buffer, root: string): ImportPlan {
+  const texts = crontab.toString('latin1').split('\n');
+  const named = lines.map((each): PlannedLine => {
+    const label = unwrapLine(texts[each.line - 1] ?? '', root)?.label;
+    const note = `It is recorded as exec/${label}; \`npx folder-runner cron --import exec/${label}\` makes a script of it.`;
+    return label === undefined ? each : { ...each, notes: [note] };
+  });
+  return { lines: named, scripts };
 }
 
 function onlyLine(plan: ImportPlan, line: number | null): ImportPlan {

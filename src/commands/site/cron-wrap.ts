@@ -14,7 +14,7 @@ export function wrapLines(context: CommandContext, root: string, { dryRun = fals
   const crontab = readCrontab(env);
   const script = placeScript(root, env, crontab).path;
   const plan = planWrap(crontab, { root, script, user: userEnvironment(env).USER ?? '' });
-  const changed = plan.lines.filter(({ before, after }) => after !== null && after !== before);
+  const changed = plan.lines.filter(({ isThere }) => !isThere);
   if (!dryRun && changed.length > 0) applyWrap({ root, own: { distFolder, version }, env, plan });
   if (json) {
     stdout.write(formatJson({ lines: plan.lines.map(toJson) }));
@@ -32,14 +32,15 @@ function toJson({ line, before, after, name, reason }: WrappedLine) {
   return { line, name, before: fromLatin1(before), after: after === null ? null : fromLatin1(after), reason };
 }
 
-function describeLine({ line, before, after, name, reason }: WrappedLine, isDiff: boolean): string {
+function describeLine({ line, before, after, name, reason, isThere }: WrappedLine, isDiff: boolean): string {
   const shown = printableLine(fromLatin1(before));
+  if (after !== null && isThere) return `line ${line}: ${shown}\n  → ${name}, as before`;
   if (after === null) return `line ${line}: ${shown}\n  left as it is\n    ${printableLine(fromLatin1(reason ?? ''))}`;
   return isDiff ? `- ${shown}\n+ ${printableLine(fromLatin1(after))}` : `line ${line}: ${shown}\n  → ${name}`;
 }
 
 function describeEnd(count: number, dryRun: boolean): string {
-  if (count === 0) return '\nThere is nothing to wrap, so nothing was changed.\n';
+  if (count === 0) return '\nThere is nothing more to wrap, so nothing was changed.\n';
   const lines = countOf(count, 'line');
   if (dryRun) return `\n${lines} would be wrapped. Nothing was changed: leave out --dry-run to do it.\n`;
   return (

@@ -314,6 +314,27 @@ describe('a wrapped crontab', () => {
     expect(textOf(crontab)).toBe(text);
   });
 
+  test('is left alone by another wrap, which says so, and an import names the command that moves a line', () => {
+    const { crontab, call } = setUp();
+    call('cron', '--import', '--wrap');
+    const before = textOf(crontab);
+    for (const option of ['--dry-run', '--json', '--wrap']) {
+      const { status, stdout } = call('cron', '--import', '--wrap', option);
+      expect(status).toBe(0);
+      if (option === '--json') continue;
+      expect(stdout).toContain('line 3: 30 2 * * * sh bin/backup.sh\n  → exec/backup, as before\n');
+      expect(stdout).toContain('There is nothing more to wrap, so nothing was changed.');
+    }
+    expect(textOf(crontab)).toBe(before);
+    crontab.write(`${before}0 5 * * * echo new\n`);
+    const { stdout } = call('cron', '--import', '--wrap', '--dry-run');
+    expect(stdout).toContain('\n+ 0 5 * * * ');
+    expect(stdout).toContain('\n1 line would be wrapped.');
+    expect(call('cron', '--import').stdout.replaceAll(/\s+/g, ' ')).toContain(
+      'It is recorded as exec/backup; `npx folder-runner cron --import exec/backup` makes a script of it.',
+    );
+  });
+
   test('takes the lines of tiers beside it, and keeps them when it is undone', () => {
     const { root, crontab, call } = setUp();
     call('cron', '--import', '--wrap');

@@ -24,6 +24,8 @@ export interface WrappedLine {
   readonly name: string | null;
   /** Why it is left as it is; null: it is not. */
   readonly reason: string | null;
+  /** Whether the crontab has it so already. */
+  readonly isThere: boolean;
 }
 
 export interface WrapPlan {
@@ -43,9 +45,10 @@ const LONGEST_COMMAND = 998;
  * @param place the root, the absolute path of the crontab's script, and the user
  */
 export function planWrap(crontab: Buffer, place: WrapPlace): WrapPlan {
-  const lines = crontab.toString('latin1').split('\n');
+  const present = crontab.toString('latin1').split('\n');
+  const lines = [...present];
   const known = new Map<number, string>();
-  for (const [index, line] of lines.entries()) {
+  for (const [index, line] of present.entries()) {
     const unwrapped = unwrapLine(line, place.root);
     if (unwrapped === null) continue;
     known.set(index + 1, unwrapped.label);
@@ -56,7 +59,7 @@ export function planWrap(crontab: Buffer, place: WrapPlace): WrapPlan {
   const planned = readLines(original, 'crontab').map((found): WrappedLine => {
     const { line } = found;
     const before = lines[line - 1] as string;
-    const leave = (reason: string) => ({ line, before, after: null, name: null, reason });
+    const leave = (reason: string) => ({ line, before, after: null, name: null, reason, isThere: true });
     if (found.kind === 'malformed') return leave(`Cron does not understand this line: ${found.problem}.`);
     const reason = whyNotWrapped(found, place);
     if (reason !== null) return leave(reason);
@@ -65,7 +68,7 @@ export function planWrap(crontab: Buffer, place: WrapPlace): WrapPlan {
     if (typeof after !== 'string') return leave(after.reason);
     names.add(label);
     lines[line - 1] = after;
-    return { line, before, after, name: `exec/${label}`, reason: null };
+    return { line, before, after, name: `exec/${label}`, reason: null, isThere: after === present[line - 1] };
   });
   const bytes = (text: string) => Buffer.from(text, 'latin1');
   return { lines: planned, original: bytes(original), wrapped: bytes(lines.join('\n')) };
