@@ -2,7 +2,7 @@ import { nearestName } from '../../system/base/suggest.ts';
 import { DAY_MS } from '../../system/base/values.ts';
 import { type RuleFault, writeFound } from './fault.ts';
 import { findName, months, ordinals, parseDate, weekdays, writeOrdinal } from './names.ts';
-import type { CalendarDay, DayKind, RuleDays } from './rule.ts';
+import type { CalendarDay, DayKind, Rhythm, RuleDays } from './rule.ts';
 
 export const dailyExpected = 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin';
 
@@ -17,25 +17,24 @@ const rhythmForm = /^(every (?:([1-9]\d{0,2}) )?(day|week|month|year)s?) from (.
 
 /** `every 2 weeks from 2026-11-30 on monday and friday` */
 function parseRhythm(words: string): RuleDays | RuleFault {
-  const [, every, number = '1', unit, dateWords = '', on] = rhythmForm.exec(words) ?? [];
+  const [, every, number = '1', named, dateWords = '', on] = rhythmForm.exec(words) ?? [];
   const date = parseDate(dateWords);
   if (date === null || date.isYearly) {
-    return { fault: `${every ?? 'every'} needs a date such as from 2026-11-30${writeFound(dateWords)}` };
+    const what = every === undefined ? 'every needs a number from 1 to 999 and' : `${every} needs`;
+    return { fault: `${what} a date such as from 2026-11-30${writeFound(dateWords)}` };
   }
   const { day: from } = date;
-  const count = Number(number);
   const first = new Date(from * DAY_MS);
-  if (unit === 'day') {
-    if (on !== undefined) return { fault: `${every} has no other days: leave out on ${on}` };
-    return { on: { period: 'daily' }, rhythm: { unit, count, from } };
-  }
-  const weekly = { period: 'weekly', weekdays: [first.getUTCDay() || 7] } as const;
-  const monthly = { period: 'monthly', days: [first.getUTCDate()] } as const;
-  const [alone, parse] = unit === 'week' ? [weekly, parseWeekly] : [monthly, parseMonthly];
-  const days = on === undefined ? alone : parse(on);
-  if ('fault' in days) return days;
-  if (unit === 'week') return { on: days, rhythm: { unit, count, from } };
-  return { on: days, rhythm: { unit: 'month', count: unit === 'year' ? 12 * count : count, from } };
+  const days = {
+    day: () =>
+      on === undefined ? ({ period: 'daily' } as const) : { fault: `${every} has no days: leave out on ${on}` },
+    week: () => parseWeekly(on ?? (weekdays[(first.getUTCDay() + 6) % 7] as string)),
+    month: () => parseMonthly(on ?? String(first.getUTCDate())),
+  };
+  const [unit, count] =
+    named === 'year' ? (['month', 12 * Number(number)] as const) : [named as Rhythm['unit'], Number(number)];
+  const read = days[unit]();
+  return 'fault' in read ? read : { on: read, rhythm: { unit, count, from } };
 }
 
 /** `daily`, `weekdays`, `weekly on monday`, `on day 1 and 15`, `monthly on the last friday`, `yearly on 14 february`. */
@@ -94,7 +93,7 @@ function readKind(name: string): DayKind | null {
 }
 
 /** `first`, `3rd`; `last` is -1, and `second last` or `2nd to last` is -2. */
-function readOrdinal(text: string): number | null {
+export function readOrdinal(text: string): number | null {
   const [, word = '', last] = /^(?:the )?(?:(\S+?)(?:[- ](?:to[- ])?(last))?|last)$/.exec(text) ?? [];
   if (word === '' || word === 'last') return text.endsWith('last') ? -1 : null;
   const number = ordinals.indexOf(word) + 1 || Number(/^([1-9]\d?)(?:st|nd|rd|th)$/.exec(word)?.[1] ?? 0);

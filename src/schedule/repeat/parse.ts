@@ -146,7 +146,7 @@ const everyDay: RuleDays = { on: { period: 'daily' } };
 
 function withTimes(days: RuleDays | null, clock: ClockTimes): DaysAndTimes | RuleFault {
   const times = timesOfDay(clock);
-  if ('fault' in times) return times;
+  if ('fault' in times) return days === null ? times : { fault: times.fault };
   return { ...(days ?? everyDay), times, ...(clock.kind === 'every' && { isInterval: true }) };
 }
 

@@ -1,30 +1,19 @@
 import { DAY_MS } from '../../system/base/values.ts';
 import { isDayOf } from './calendar.ts';
-import { parseDays } from './days.ts';
+import { parseDays, readOrdinal } from './days.ts';
 import { findName, weekdays } from './names.ts';
+import type { Rhythm } from './rule.ts';
 
 /** Words for a rhythm of several weeks or months. */
-const rhythms: ReadonlyMap<string, readonly [count: number, unit: 'week' | 'month']> = new Map([
-  ['biweekly', [2, 'week']],
-  ['fortnight', [2, 'week']],
-  ['fortnightly', [2, 'week']],
-  ['bimonthly', [2, 'month']],
-  ['quarter', [3, 'month']],
-  ['quarterly', [3, 'month']],
-  ['halfyear', [6, 'month']],
-  ['halfyearly', [6, 'month']],
-  ['biannually', [6, 'month']],
-  ['semiannually', [6, 'month']],
-]);
-
-const counts: ReadonlyMap<string, number> = new Map([
-  ...(['other', 'second', '2nd'] as const).map((word) => [word, 2] as const),
-  ...(['third', '3rd'] as const).map((word) => [word, 3] as const),
-  ...(['fourth', '4th'] as const).map((word) => [word, 4] as const),
-]);
+const rhythms = [
+  [/^(?:biweekly|fortnight(?:ly|s)?)$/, 2, 'week'],
+  [/^bimonthly$/, 2, 'month'],
+  [/^quarter(?:ly|s)?$/, 3, 'month'],
+  [/^(?:halfyear(?:ly|s)?|biannually|semiannually)$/, 6, 'month'],
+] as const;
 
 const form =
-  /^(?:every |each |once an? |once every )?(?:(\d{1,3}|other|second|2nd|third|3rd|fourth|4th) ?)?([a-z]+)(?: (.*))?$/;
+  /^(?:every |each |once an? |once every )?(?:(\d{1,3}(?:st|nd|rd|th)?|other|second|third|fourth) ?)?([a-z]+)(?: (.*))?$/;
 
 const fromForm = / (?:from|since|(?:start|beginn)(?:s|ing)?(?: on| from)?) (\d{4}-\d\d-\d\d|\d\S* [a-z]+ \d{4})/;
 
@@ -41,9 +30,9 @@ export function correctRhythm(text: string, todayMs: number = Date.now()): strin
     .replaceAll(/\b(bi|semi|half)[- ](?=[a-z])/g, '$1');
   const [given = '', givenDate] = fromForm.exec(words) ?? [];
   const [, counted, name = '', rest = ''] = form.exec(words.replace(given, '')) ?? [];
-  const singular = name.replace(/s$/, '');
-  const [times, word] = rhythms.get(name) ?? rhythms.get(singular) ?? [1, singular];
-  const count = times * (counted === undefined ? 1 : (counts.get(counted) ?? Number(counted)));
+  const [, times, word] = rhythms.find(([named]) => named.test(name)) ?? [null, 1, name.replace(/s$/, '')];
+  const counts = counted === 'other' ? 2 : (readOrdinal(counted ?? 'first') ?? Number(counted));
+  const count = times * counts;
   const isWeekday = findName(weekdays, word) !== null;
   const unit = isWeekday ? 'week' : (['day', 'week', 'month'] as const).find((each) => each === word);
   if (unit === undefined || (count < 2 && given === '')) return null;
@@ -53,12 +42,11 @@ export function correctRhythm(text: string, todayMs: number = Date.now()): strin
   if (from === null) return null;
   const isOfDate = givenDate === undefined && /^(?:the )?(?:day )?(?:[a-z]+|\d{1,2}(?:st|nd|rd|th)?)$/.test(on);
   const days = on === '' || isOfDate ? '' : ` on ${on}`;
-  return `every ${count === 1 ? '' : `${count} `}${unit}${count === 1 ? '' : 's'} from ${from}${days} at ${time.replace(/^ ?(?:at )?/, '') || '10:00'}`;
+  const units = count === 1 ? unit : `${count} ${unit}s`;
+  return `every ${units} from ${from}${days} at ${time.replace(/^ ?(?:at )?/, '') || '10:00'}`;
 }
 
-interface Wanted {
-  readonly unit: 'day' | 'week' | 'month';
-  readonly count: number;
+interface Wanted extends Omit<Rhythm, 'from'> {
   /** Empty: any day of a week, the first one of a month. */
   readonly on: string;
 }

@@ -129,12 +129,16 @@ describe('what is wrong is named, with its cure:', () => {
       'every 2 weeks from 2026-02-30 at 07:00',
       'every 2 weeks needs a date such as from 2026-11-30, found "2026-02-30".',
     ],
+    [
+      'every 1000 days from 2026-11-30 at 07:00',
+      'every needs a number from 1 to 999 and a date such as from 2026-11-30.',
+    ],
     ['every 2 weeks from 2026-11-30', 'it needs a time at its end, such as at 10:00.'],
     [
       'every 2 weeks from 2026-11-30 09:00',
       'at stands before a time; did you mean every 2 weeks from 2026-11-30 at 09:00?',
     ],
-    ['every 3 days from 2026-12-01 on monday at 07:00', 'every 3 days has no other days: leave out on monday.'],
+    ['every 3 days from 2026-12-01 on monday at 07:00', 'every 3 days has no days: leave out on monday.'],
     [
       'monthly on the 21st working day at 07:00',
       'not every month has the 21st working day: at most the 20th, or the last.',
