@@ -1,5 +1,5 @@
 import { lookIntoJobs } from '../discovery/discover.ts';
-import { hasOwnTimes, type Script } from '../discovery/script.ts';
+import { hasOwnTimes, hasWindow, mayBeLeftOut, type Script } from '../discovery/script.ts';
 import type { Stand, Wait } from '../queue/links.ts';
 import { findPause } from '../queue/pauses.ts';
 import { tierPeriodMs } from '../schedule/period.ts';
@@ -117,7 +117,7 @@ function isLeftOut(script: ScriptStandRow, tier: WatchedTier | undefined, thresh
 }
 
 /**
- * One that has times of its own, or that only other machines have, so that nobody here knows, is not run by each pass:
+ * One that has times of its own, or dates on which it is left out, or that only other machines have, so that nobody here knows, is not run by each pass:
  * it is left out once it was queued and nobody runs it.
  */
 async function withoutWaiting(
@@ -127,9 +127,10 @@ async function withoutWaiting(
   { root, nowMs }: CheckFacts,
 ): Promise<readonly ScriptStandRow[]> {
   const { discovery } = await lookIntoJobs(root);
-  const ofPasses = discovery.tiers.flatMap(({ scripts }) => scripts.filter((script) => !hasOwnTimes(script)));
-  const names = new Set(ofPasses.map(({ name }) => name));
-  const windowed = new Set(ofPasses.flatMap(({ name, options }) => (options.between === undefined ? [] : name)));
+  const scripts = discovery.tiers.flatMap((tier) => tier.scripts);
+  const isOfEach = (script: Script): boolean => !hasOwnTimes(script) && !mayBeLeftOut(script);
+  const names = new Set(scripts.filter(isOfEach).map(({ name }) => name));
+  const windowed = new Set(scripts.filter(hasWindow).map(({ name }) => name));
   const isLong = ({ tier, name }: ScriptStandRow, sinceMs: number): boolean =>
     nowMs - sinceMs > threshold * (tiers.get(tier)?.periodMs ?? 0) + HOUR_MS + (windowed.has(name) ? DAY_MS : 0);
   const isStuck = (script: ScriptStandRow): boolean =>

@@ -1,13 +1,10 @@
-import { shortestPeriodMs } from '../schedule/period.ts';
 import { scriptSettings } from '../settings/script-settings.ts';
 import type { ScriptOptions, Settings, TierSettings } from '../settings/settings.ts';
 import { describeProblem } from '../settings/table.ts';
-import { MINUTE_MS, once, printableName, shellWord } from '../system/base/values.ts';
-import { isZone } from '../system/base/zone.ts';
+import { once, printableName, shellWord } from '../system/base/values.ts';
 import {
   distrustOf,
   fileName,
-  type JobsPlace,
   matchableNames,
   type PatternMatcher,
   QUEUE_TIER,
@@ -165,7 +162,7 @@ function warnOfIsolation({ tier }: TierPlace, file: string, { options }: ScriptT
   return [`${file}: @isolate is for handlers in jobs/queue and has no effect here`];
 }
 
-const ofTiers = { ping: '', everyHost: ': each job runs once', between: '' } as const;
+const ofTiers = { ping: '', everyHost: ': each job runs once', between: '', except: '' } as const;
 
 function warnOfHandler({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
   const found = scriptSettings.filter(({ key }) => key in ofTiers && key in options);
@@ -179,9 +176,9 @@ function warnOfHandler({ tier }: TierPlace, file: string, { options }: ScriptTag
 function warnOfZone(
   file: string,
   { options: { timezone } }: ScriptTags,
-  { schedule, between }: ScriptOptions,
+  { schedule, between, except }: ScriptOptions,
 ): readonly string[] {
-  if (timezone === undefined || schedule !== undefined || between !== undefined) return [];
+  if (timezone === undefined || (schedule ?? between ?? except) !== undefined) return [];
   return [`${file}: @timezone has no effect without @schedule; add one such as @schedule daily at 02:30`];
 }
 
@@ -265,60 +262,4 @@ function ofTier({ tiers }: Settings, tier: string): ScriptOptions {
   if (!Object.hasOwn(tiers, tier)) return {};
   const { concurrency: _, catchUp: __, ping: ___, envFile: ____, ...options }: TierSettings = tiers[tier] ?? {};
   return options;
-}
-
-/**
- * Refuses a script whose window or schedule is invalid, or whose schedule is more frequent than its tier; loads the code
- * that reads them.
- */
-export async function readScheduleChecks({ root, settings }: JobsPlace): Promise<(script: Script) => Promise<Script>> {
-  const { shortestGapMs } = await import('../schedule/repeat/calendar.ts');
-  const { readSchedule } = await import('../schedule/repeat/parse.ts');
-  const { describeZone } = await import('../schedule/repeat/ending.ts');
-  const { parseWindow } = await import('../schedule/repeat/window.ts');
-  const place = { root, allowUnsafe: settings.allowUnsafe };
-  const refuseWindow = ({ options: { between, timezone } }: Script): string | null => {
-    if (between === undefined) return null;
-    if (timezone !== undefined && !isZone(timezone)) return `its ${describeZone('@timezone', timezone)}`;
-    const parsed = parseWindow(between);
-    if (!('fault' in parsed)) return null;
-    return `its @${parsed.fault}${parsed.meant === undefined ? '' : `; did you mean @between ${parsed.meant}?`}`;
-  };
-  const refuse = async ({ tier, options: { schedule, timezone } }: Script): Promise<string | null> => {
-    if (schedule === undefined) return null;
-    const parsed = readSchedule(schedule, timezone ?? null);
-    if ('matter' in parsed) return `its ${parsed.matter}`;
-    const { rule } = parsed;
-    const problem =
-      rule.limits === undefined
-        ? null
-        : (await import('../schedule/repeat/limits.ts')).describeDates('its schedule', rule, place);
-    if (problem !== null) return problem;
-    const period = shortestPeriodMs(tier);
-    const gapMs = shortestGapMs(rule, 0);
-    if (period === null || gapMs >= period) return null;
-    return `its schedule ${JSON.stringify(schedule)} is more frequent than jobs/${tier}: move it to jobs/${tierFor(gapMs)}`;
-  };
-  return async (script) => {
-    const refusal = refuseWindow(script) ?? (await refuse(script));
-    if (refusal !== null) return { ...script, refusals: [...script.refusals, refusal] };
-    const warning = warnOfNoPeriod(script);
-    return warning === null ? script : { ...script, warnings: [...script.warnings, warning] };
-  };
-}
-
-/** Its times come, but no crontab line of `runner cron` calls its tier. */
-function warnOfNoPeriod({ tier, options }: Script): string | null {
-  if (options.schedule === undefined || shortestPeriodMs(tier) !== null) return null;
-  return (
-    `cron does not call jobs/${tier}, because its name is not a schedule name: its schedule counts only in ` +
-    `calls of \`npx folder-runner due\` or \`npx folder-runner ${tier}\``
-  );
-}
-
-/** The longest usual tier that is called at least this often. */
-function tierFor(gapMs: number): string {
-  const usual = ['weekly', 'daily', 'hourly', '15min', '5min'];
-  const fits = (tier: string): boolean => (shortestPeriodMs(tier) ?? 0) <= gapMs;
-  return usual.find(fits) ?? `${Math.max(1, Math.floor(gapMs / MINUTE_MS))}min`;
 }

@@ -35,7 +35,7 @@ export async function discover(root: string, settings: Settings, { tier }: Disco
   const matches = await createPatternMatcher(Object.keys(settings.scripts));
   const place = enterJobs(root, settings, matches);
   const found = tier === undefined ? await discoverAll(place) : await discoverTier(place, tier);
-  return await withLinks(place, await withSchedules(place, found), tier === undefined);
+  return await withLinks(place, await withTimes(place, found), tier === undefined);
 }
 
 /** Loads the code that reads links, and looks into all tiers, only if a script waits for another one. */
@@ -54,16 +54,13 @@ export async function findTier(runner: Pick<Runner, 'root' | 'settings'>, name: 
 }
 
 /** Loads the code that reads times only if a script has some. */
-async function withSchedules(place: JobsPlace, found: Discovery): Promise<Discovery> {
-  const hasTimes = ({ options }: Script): boolean => (options.schedule ?? options.between) !== undefined;
+async function withTimes(place: JobsPlace, found: Discovery): Promise<Discovery> {
+  const hasTimes = ({ options: { schedule, between, except } }: Script): boolean =>
+    (schedule ?? between ?? except) !== undefined;
   if (!found.tiers.some(({ scripts }) => scripts.some(hasTimes))) return found;
-  const { readScheduleChecks } = await import('./build-script.ts');
-  const check = await readScheduleChecks(place);
-  const checkTier = async (tier: Tier): Promise<Tier> => ({
-    ...tier,
-    scripts: await Promise.all(tier.scripts.map(check)),
-  });
-  return { ...found, tiers: await Promise.all(found.tiers.map(checkTier)) };
+  const { checkTimes } = await import('./check-times.ts');
+  const check = (script: Script): Script => (hasTimes(script) ? checkTimes(script, place) : script);
+  return { ...found, tiers: found.tiers.map((tier) => ({ ...tier, scripts: tier.scripts.map(check) })) };
 }
 
 async function discoverAll(place: JobsPlace): Promise<Discovery> {

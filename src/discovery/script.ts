@@ -19,6 +19,8 @@ export interface Script {
   readonly refusals: readonly string[];
   /** Probable mistakes that do not prevent it from running: `@timout`. */
   readonly warnings: readonly string[];
+  /** What may be wrong with it although its runs succeed, one sentence; absent: nothing is known. */
+  readonly doubt?: string;
   /** The ends of other scripts that it waits for. Absent: none, or it is refused. */
   readonly links?: readonly Link[];
 }
@@ -96,6 +98,11 @@ export function hasWindow({ options, refusals }: Pick<Script, 'options' | 'refus
 /** Whether it may have to wait once it is queued: for other scripts, or for its window. */
 export function mayHaveToWait(script: Pick<Script, 'links' | 'options' | 'refusals'>): boolean {
   return script.links !== undefined || hasWindow(script);
+}
+
+/** Whether passes of its tier leave it out on some dates. */
+export function mayBeLeftOut(script: Pick<Script, 'options' | 'refusals'>): boolean {
+  return isOfEachPass(script) && script.options.except !== undefined;
 }
 
 /** Whether each pass of its tier runs it. */

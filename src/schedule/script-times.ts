@@ -3,7 +3,7 @@ import { DAY_MS } from '../system/base/values.ts';
 import { ruleZone } from '../system/base/zone.ts';
 import { latestTime, nextTimeAfter } from './repeat/calendar.ts';
 import { parseSchedule } from './repeat/parse.ts';
-import type { CalendarRule } from './repeat/rule.ts';
+import { type CalendarRule, LAST_INSTANT } from './repeat/rule.ts';
 import { nextOpening, parseWindow } from './repeat/window.ts';
 
 /** The facts from which the due time of a script follows. UTC epoch milliseconds. */
@@ -73,10 +73,26 @@ export function usualLatenessMs(periodMs: number | null): number {
 }
 
 /** The rule of a script's schedule; null: the script has no schedule, or an unreadable one, for which it is refused. */
-export function ruleOf({ schedule, timezone }: ScriptOptions): CalendarRule | null {
+export function ruleOf({ schedule, timezone, except }: ScriptOptions): CalendarRule | null {
   if (schedule === undefined) return null;
   const parsed = parseSchedule(schedule, timezone ?? null);
-  return 'rule' in parsed ? parsed.rule : null;
+  return 'rule' in parsed ? withExcept(parsed.rule, except) : null;
+}
+
+/** A rule without the dates that a script's `@except` leaves out. */
+export function withExcept(rule: CalendarRule, except: ScriptOptions['except'] = []): CalendarRule {
+  if (except.length === 0) return rule;
+  const { limits } = rule;
+  return { ...rule, limits: { between: limits?.between ?? null, except: [...(limits?.except ?? []), ...except] } };
+}
+
+/** The end of the dates on which passes leave out a script without a schedule; null: they do not at this moment. */
+export async function leftOutUntil({ except, timezone }: ScriptOptions, atMs: number): Promise<number | null> {
+  if (except === undefined) return null;
+  const { openLimits } = await import('./repeat/limits.ts');
+  const { firstFrom } = await openLimits({ limits: { except, between: null }, zone: timezone ?? null });
+  const untilMs = firstFrom(atMs) ?? LAST_INSTANT;
+  return untilMs > atMs ? untilMs : null;
 }
 
 /**

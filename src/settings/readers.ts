@@ -269,6 +269,12 @@ export const readNamesOfScripts = readWords(
   'names of scripts such as hourly/fetch-orders, or globs over them such as hourly/fetch-*',
 );
 
+/** A name without a dot or a slash is a word of a rule, such as `sunday`. */
+export const readDateFiles = readWords(
+  /^[^\s,\p{Cc}]*[./][^\s,\p{Cc}]*$/u,
+  'files of dates such as holidays.txt, from the root',
+);
+
 const expectedRule = 'a time or a rule such as daily at 02:30, weekly on monday at 07:00 or 0 7 * * 1';
 
 /** The code that reads such rules is large, and loaded only on demand. */

@@ -3,6 +3,7 @@ import {
   type Reader,
   readByteSize,
   readChoice,
+  readDateFiles,
   readFlag,
   readHostPatterns,
   readNamesOfScripts,
@@ -109,6 +110,12 @@ export const scriptTable = {
    * The time of day at which it may start, `22:00 and 05:00`: if it is due at another time, it waits. Default: any time.
    */
   between: { read: readWindowText, alsoCalled: ['window', 'time-window', 'only-between', 'during'] },
+  /** Files with the dates on which it is not due, from the root: `holidays.txt`. Default: none. */
+  except: {
+    read: readDateFiles,
+    addsUp: true,
+    alsoCalled: ['not-on', 'except-on', 'exclude', 'skip-dates', 'holidays'],
+  },
   /** Run once after each boot of the machine. Default false. */
   reboot: { read: readFlag, alsoCalled: ['boot', 'on-boot', 'startup'] },
   /**

@@ -60,8 +60,10 @@ async function judge(evidence: Evidence): Promise<Judgement> {
   if (mayExplain) return { ...plain, ...concludeEnd(evidence, await findCause(evidence, signs)) };
   const refutation = await findRefutation();
   if (refutation !== null) return { outcome: 'failed', reason: refutation, suspicion: null };
-  const { failOn } = request.script.options;
-  if (signs.length === 0 || failOn?.length === 0) return plain;
+  const { doubt, options } = request.script;
+  const { failOn } = options;
+  if (failOn?.length === 0) return plain;
+  if (signs.length === 0) return { ...plain, suspicion: doubt ?? null };
   const suspicion = describeSuspicion(signs, await findCure(evidence, signs));
   return failOn?.includes(KNOWN_SIGNS)
     ? { outcome: 'failed', reason: suspicion, suspicion: null }

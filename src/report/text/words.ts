@@ -50,14 +50,15 @@ export function describeOptions(options: ScriptOptions, tier: string): string[] 
 export function describeSetOptions(options: ScriptOptions): string[] {
   const { timeoutMs, retries, retryDelay, onCrash, offline, memoryBytes, nice, env, tags } = options;
   const { warnRssBytes, maxRssBytes, rssSustainMs, maxOutputBytes, isolate, host, everyHost } = options;
-  const { schedule, timezone, between, reboot, after, afterFailure, always } = options;
+  const { schedule, timezone, between, except, reboot, after, afterFailure, always } = options;
   const { shell, failOn, expect } = options;
   const said = <T>(value: T | undefined, tell: (value: T) => string): string[] =>
     value === undefined ? [] : [tell(value)];
   return [
     ...said(schedule, (rule) => rule),
     ...said(between, (window) => `between ${window}`),
-    ...(schedule === undefined && between === undefined ? [] : said(timezone, (zone) => `by the clock of ${zone}`)),
+    ...said(except, (files) => `not on the dates in ${files.join(' ')}`),
+    ...((schedule ?? between ?? except) === undefined ? [] : said(timezone, (zone) => `by the clock of ${zone}`)),
     ...(reboot === true ? ['after each boot'] : []),
     ...said(after, (names) => `${linkWords.after} ${names.join(' ')}`),
     ...said(afterFailure, (names) => `${linkWords.afterFailure} ${names.join(' ')}`),

@@ -1,4 +1,4 @@
-import { fileChangedMs, mayHaveToWait, type Script } from '../../discovery/script.ts';
+import { fileChangedMs, mayBeLeftOut, mayHaveToWait, type Script } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
@@ -60,6 +60,8 @@ export interface WhyFacts {
   readonly droppedJob: ScriptJob | null;
   /** The newest pass of its tier, where that was left out. */
   readonly skippedPass: SkippedPass | null;
+  /** Passes leave it out until then, by its dates; null: they do not. */
+  readonly leftOutUntilMs: number | null;
   /** When it runs next; null: it has no times of its own. */
   readonly next: NextTime | null;
 }
@@ -94,6 +96,7 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
     rises: await readRisesOf(site, script),
     droppedJob: job?.state === 'cancelled' ? job : null,
     skippedPass: await selectSkippedPass(db, tier),
+    leftOutUntilMs: file === null || !mayBeLeftOut(file) ? null : await readLeftOut(site, file),
     next: await readNext(site, file, tierState),
   };
 }
@@ -102,6 +105,11 @@ async function readLinks(site: Site, file: Script): Promise<LinkFacts | null> {
   const { readWordedStand } = await import('../../queue/links.ts');
   const stand = await readWordedStand(site, file);
   return stand && { ...stand, hasLinks: file.links !== undefined };
+}
+
+async function readLeftOut({ nowMs }: Site, { options }: Script): Promise<number | null> {
+  const { leftOutUntil } = await import('../../schedule/script-times.ts');
+  return await leftOutUntil(options, nowMs);
 }
 
 async function readNext(site: Site, file: Script | null, tier: TierState): Promise<NextTime | null> {

@@ -259,6 +259,10 @@ function concludeTier(facts: WhyFacts, clock: Clock): string {
   if (isDueAgain && !tier.expected?.isOverdue) {
     return `It will run with the next call of \`npx folder-runner due\`, because the last pass of ${name} died.`;
   }
+  const { leftOutUntilMs } = facts;
+  if (leftOutUntilMs !== null && !tier.expected?.isOverdue) {
+    return `It is left out until ${clock.short(leftOutUntilMs)}, as its @except says, and will run with the pass of ${name} after that.`;
+  }
   return concludeTimes(facts, clock) ?? concludeNext(tier, tier.lastScheduledCallMs, clock);
 }
 

@@ -17,6 +17,23 @@ export function describeDates(what: string, { text, limits }: CheckedRule, place
   return null;
 }
 
+/** "its file of dates holidays.txt ends on 2026-12-26: …", of files whose last date is over; null: there are none. */
+export function describeOver(files: readonly string[], place: RulesPlace): string | null {
+  const now = new Date();
+  const today = Date.UTC(now.getFullYear(), now.getMonth(), now.getDate()) / DAY_MS;
+  const over = files.flatMap((file) => {
+    const dates = readFrom(place, file);
+    const isOver = 'has' in dates && dates.last !== null && dates.last < today;
+    return isOver ? `its file of dates ${file} ends on ${writeDay(dates.last as number)}: add the coming dates` : [];
+  });
+  return over.length === 0 ? null : over.join('; ');
+}
+
+/** `2026-12-26` */
+function writeDay(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
 function readFrom(place: RulesPlace | null, file: string): Dates | DatesProblem {
   if (place === null) return { problem: `${file} is a path from the root, and there is no root here` };
   return readDates(place.root, file, place.allowUnsafe);

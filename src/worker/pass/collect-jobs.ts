@@ -29,7 +29,7 @@ export interface Collector {
   readonly workerId: number;
   readonly request: TierRequest;
   readonly scheduledFor: number | null;
-  /** Null: no script of the tier has its own times. */
+  /** Null: no script of the tier has its own times, or dates on which it is left out. */
   readonly slots: Slots | null;
   readonly at: number;
   readonly pauses: readonly Pause[];
@@ -182,7 +182,7 @@ function chooseSlot(
     return slot === null ? [] : [{ script, ...slot }];
   }
   const isPaused = request.kind !== 'script' && findPause(pauses, script.name) !== null;
-  return isPaused ? [] : [{ script, scheduledFor, missed: null }];
+  return isPaused || slots?.get(script.name) === null ? [] : [{ script, scheduledFor, missed: null }];
 }
 
 /** A script started by hand runs alone, whatever else waits. A script for every host has one row per host. */

@@ -1,6 +1,6 @@
 import prettyMilliseconds from 'pretty-ms';
 import { runVariableNames } from '../../child/contract.ts';
-import { hasOwnTimes, mayHaveToWait, type Script } from '../../discovery/script.ts';
+import { hasOwnTimes, mayBeLeftOut, mayHaveToWait, type Script } from '../../discovery/script.ts';
 import { runFilesOf } from '../../execution/run-files.ts';
 import { findSecrets, isSecretName, maskSecrets } from '../../execution/secrets.ts';
 import { buildEnvironment, commandOf } from '../../execution/start/process.ts';
@@ -9,7 +9,7 @@ import { findPause } from '../../queue/pauses.ts';
 import { countCrashedPasses, decideDue, readLastPass, readSeen } from '../../schedule/due.ts';
 import { defaultTimeoutMs, nextPeriodStart, slotOf } from '../../schedule/period.ts';
 import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
-import { ruleOf } from '../../schedule/script-times.ts';
+import { leftOutUntil, ruleOf } from '../../schedule/script-times.ts';
 import { givenTo, type Runner } from '../../settings/settings.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
@@ -151,7 +151,7 @@ async function foreseeLinks(
   return left.toSorted((one, other) => placeOf(one) - placeOf(other));
 }
 
-/** Why scripts with their own times do not run now, by name. */
+/** Why scripts that have their own times, or are left out on this date, do not run now, by name. */
 async function findWaiting(
   { runner, store }: Planning,
   { kind, tier, scripts }: TierRequest,
@@ -159,11 +159,16 @@ async function findWaiting(
   at: number,
 ): Promise<ReadonlyMap<string, WhyNot>> {
   const waits = new Map<string, WhyNot>();
-  if (store === null || kind !== 'tier' || !scripts.some(hasOwnTimes)) return waits;
+  if (kind !== 'tier' || !scripts.some((script) => hasOwnTimes(script) || mayBeLeftOut(script))) return waits;
+  for (const { name, options } of scripts.filter(mayBeLeftOut)) {
+    const untilMs = await leftOutUntil(options, at - clockOffsetMs());
+    if (untilMs !== null) waits.set(name, { reason: 'left out by its @except', untilMs });
+  }
+  if (store === null || !scripts.some(hasOwnTimes)) return waits;
   const slots = await readSlots({ store, runner }, { tier, scripts, pauses, at });
   for (const { name, options } of scripts) {
     const slot = slots.get(name);
-    if (slot === undefined) continue;
+    if (slot === undefined || waits.has(name)) continue;
     if (slot !== null && slot.missed !== null) waits.set(name, because(slot.missed));
     if (slot !== null) continue;
     const rule = ruleOf(options);

@@ -1,6 +1,6 @@
 import prettyMilliseconds from 'pretty-ms';
 import { discover } from '../../discovery/discover.ts';
-import { hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
+import { hasOwnTimes, mayBeLeftOut, type Script, type Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause } from '../../queue/pauses.ts';
 import {
@@ -14,6 +14,7 @@ import {
 } from '../../schedule/due.ts';
 import { tierPeriodMs } from '../../schedule/period.ts';
 import type { Store } from '../../store/store.ts';
+import { clockOffsetMs } from '../../system/base/clock.ts';
 import { UsageError } from '../../system/base/errors.ts';
 import { type CallSummary, describeWorker, type Invocation, type StoreInvocation } from '../invocation/invocation.ts';
 import { ifLogAllows, reportStoreFailure, withStore } from '../invocation/with-store.ts';
@@ -119,13 +120,19 @@ async function findDueInFleet(
   const start = worker.scheduledFor as number;
   const { isNew } = await import('./collect-jobs.ts');
   const rows = await store.scriptJobs.ofTier(tier.name);
-  const scripts = tier.scripts.filter((script) => isNew(rows, script, start));
+  const ofSlot = tier.scripts.filter((script) => isNew(rows, script, start));
+  const scripts = ofSlot.some(mayBeLeftOut) ? await ofToday(ofSlot, worker.startedAt) : ofSlot;
   if (scripts.length === 0) return null;
   const catchUp = runner.settings.tiers[tier.name]?.catchUp ?? 'once';
   const before = last && ({ state: 'finished', startedAt: Math.min(last.startedAt, start - 1) } as const);
   const decision = decideDue({ start, at: worker.startedAt, last: before, seenAt, crashes: 0, catchUp });
   if (decision === 'missed') await recordMissed(call, store, { ...worker, scheduledFor: start });
   return decision === 'due' ? scripts : null;
+}
+
+async function ofToday(scripts: readonly Script[], at: number): Promise<readonly Script[]> {
+  const { withoutLeftOut } = await import('./slots.ts');
+  return await withoutLeftOut(scripts, at - clockOffsetMs());
 }
 
 /**

@@ -1,4 +1,4 @@
-import { hasOwnTimes, type Tier } from '../../discovery/script.ts';
+import { hasOwnTimes, mayBeLeftOut, type Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { findPause, resumeCommandOf, wordsOfPaused } from '../../queue/pauses.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
@@ -173,7 +173,7 @@ async function isEmpty({ store }: StoreInvocation, { name, scripts }: Tier): Pro
 /** A script started by hand runs whatever its times. The code that reads times is loaded only if there are any. */
 async function findSlots(call: StoreInvocation, { request, pauses, worker }: Asked): Promise<Slots | null> {
   const { kind, tier, scripts } = request;
-  if (kind !== 'tier' || !scripts.some(hasOwnTimes)) return null;
+  if (kind !== 'tier' || !scripts.some((script) => hasOwnTimes(script) || mayBeLeftOut(script))) return null;
   const { readSlots, tellWaiting } = await import('./slots.ts');
   const { startedAt: at } = worker;
   const slots = await readSlots(call, { tier, scripts, pauses, at });

@@ -1,4 +1,4 @@
-import { hasOwnTimes, mayHaveToWait, type Script, type Tier } from '../../discovery/script.ts';
+import { hasOwnTimes, mayBeLeftOut, mayHaveToWait, type Script, type Tier } from '../../discovery/script.ts';
 import type { KeptEnd } from '../../execution/result/result.ts';
 import { periodStart } from '../../schedule/period.ts';
 import { listSpoolFiles, type SpoolFile } from '../../store/spool/files.ts';
@@ -119,9 +119,13 @@ async function chooseScripts(
   { kind, tier, scripts, isDue }: TierRequest,
   { startedAt: at, scheduledFor }: WorkerRequest,
 ): Promise<ChosenScripts> {
-  if (kind !== 'tier' || !scripts.some(hasOwnTimes)) return new Map(scripts.map((each) => [each, scheduledFor]));
+  if (kind !== 'tier' || !scripts.some((each) => hasOwnTimes(each) || mayBeLeftOut(each))) {
+    return new Map(scripts.map((each) => [each, scheduledFor]));
+  }
+  const { withoutLeftOut } = await import('./slots.ts');
   const due = await findDueScripts(call, tier, { at, periodMs: isDue === true ? RECENT_MS : tier.periodMs });
-  const wanted = scripts.filter((script) => !hasOwnTimes(script) || due.has(script));
+  const ofToday = await withoutLeftOut(scripts, at);
+  const wanted = ofToday.filter((script) => !hasOwnTimes(script) || due.has(script));
   return new Map(wanted.map((script) => [script, due.get(script) ?? scheduledFor]));
 }
 

@@ -1,10 +1,10 @@
 import prettyMilliseconds from 'pretty-ms';
-import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../discovery/script.ts';
+import { fileChangedMs, hasOwnTimes, mayBeLeftOut, type Script, type Tier } from '../../discovery/script.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
 import { findPause } from '../../queue/pauses.ts';
 import { dueChore } from '../../schedule/due.ts';
 import { nextTimeAfter } from '../../schedule/repeat/calendar.ts';
-import { dueTime, ruleOf, usualLatenessMs } from '../../schedule/script-times.ts';
+import { dueTime, leftOutUntil, ruleOf, usualLatenessMs } from '../../schedule/script-times.ts';
 import type { Pause } from '../../store/statements/pauses.ts';
 import type { ScriptJobRow } from '../../store/statements/script-jobs.ts';
 import { clockOffsetMs } from '../../system/base/clock.ts';
@@ -19,7 +19,10 @@ export interface Slot {
   readonly missed: string | null;
 }
 
-/** By the names of scripts that have their own times; null: the script waits. Other scripts are not in the map. */
+/**
+ * By the names of scripts that have their own times, or are left out on this date; null: the script waits. Other scripts
+ * are not in the map.
+ */
 export type Slots = ReadonlyMap<string, Slot | null>;
 
 interface SlotQuery {
@@ -38,6 +41,8 @@ export async function readSlots(
   { tier, scripts, pauses, at }: SlotQuery,
 ): Promise<Slots> {
   const slots = new Map<string, Slot | null>(scripts.filter(hasOwnTimes).map(({ name }) => [name, null]));
+  const ofToday = await withoutLeftOut(scripts, at - clockOffsetMs());
+  for (const script of scripts) if (!ofToday.includes(script)) slots.set(script.name, null);
   const scheduled = scripts.filter((script) => hasOwnTimes(script) && script.options.schedule !== undefined);
   if (scheduled.length === 0) return slots;
   const { store } = call;
@@ -62,6 +67,15 @@ export async function readSlots(
   return slots;
 }
 
+/** The scripts that passes run on this date. */
+export async function withoutLeftOut(scripts: readonly Script[], nowMs: number): Promise<readonly Script[]> {
+  const left: Script[] = [];
+  for (const script of scripts) {
+    if (!mayBeLeftOut(script) || (await leftOutUntil(script.options, nowMs)) === null) left.push(script);
+  }
+  return left;
+}
+
 function rowOf(rows: readonly ScriptJobRow[], script: Script): ScriptJobRow | undefined {
   return rows.find(({ name, host }) => name === script.name && host === hostOf(script));
 }
@@ -74,10 +88,10 @@ export async function tellWaiting({ events }: StoreInvocation, scripts: readonly
   const waiting = scripts.filter(({ name }) => slots.get(name) === null);
   for (const { name, options } of waiting.slice(0, MOST_TOLD)) {
     const rule = ruleOf(options);
-    const next = rule === null ? null : await nextTimeAfter(rule, at);
-    const until = next === null ? (options.reboot ? 'for the next boot' : '') : `until ${localTime(next)}`;
-    if (until !== '')
-      events.emit('deferred', `${name} waits ${until}, as its ${options.schedule ? '@schedule' : '@reboot'} says`);
+    const next = rule === null ? await leftOutUntil(options, at) : await nextTimeAfter(rule, at);
+    const tag = options.schedule ? '@schedule' : options.reboot ? '@reboot' : '@except';
+    const until = tag === '@reboot' ? 'for the next boot' : next === null ? '' : `until ${localTime(next)}`;
+    if (until !== '') events.emit('deferred', `${name} waits ${until}, as its ${tag} says`);
   }
   const more = waiting.length - MOST_TOLD;
   if (more > 0) events.emit('deferred', `${more} more wait for their time: \`npx folder-runner status\` shows them`);

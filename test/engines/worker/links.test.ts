@@ -139,6 +139,19 @@ test('a paused script is not freed by the end of another one, and runs after its
   expect(site.ran('hourly')).toEqual(['a', 'b']);
 });
 
+test('a paused script does not use a success that a failure has followed', () => {
+  const site = makeSite({ 'hourly/a': [], 'daily/b': ['@after hourly/a'] });
+  expect(site.ran('daily')).toEqual([]);
+  site.call('pause', 'daily/b');
+  expect(site.ran('hourly')).toEqual(['a']);
+  site.fail('a');
+  expect(site.ran('hourly')).toEqual(['a']);
+  site.call('resume', 'daily/b');
+  expect(site.ran('daily')).toEqual([]);
+  site.mend('a');
+  expect(site.ran('hourly')).toEqual(['a', 'b']);
+});
+
 test('what a stopped pass leaves free is not lost, and not used twice', () => {
   const site = makeSite({ 'hourly/a': [], 'hourly/b': ['@after a'], 'hourly/c': ['@after b'] });
   expect(site.ran('hourly')).toEqual(['a', 'b', 'c']);

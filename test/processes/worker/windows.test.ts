@@ -69,3 +69,18 @@ test('after a boot, a script waits for its window, too', async () => {
   expect(await runAt(root, '2026-11-23 20:57', 'hourly')).toMatchObject({ status: 0 });
   expect(noted(root)).toEqual([]);
 });
+
+test('with a schedule, a script has no time on excepted dates: the next time is that of the next day', async () => {
+  const root = makeTemporaryRoot({
+    'holidays.txt': '2026-12-25 to 2026-12-26\n',
+    'jobs/hourly/a.sh': windowed('a', '@schedule daily at 02:30', '@except holidays.txt'),
+  });
+  const call = (day: number) => callAt(root, [`2026-12-${day} 02:13`, `2026-12-${day} 03:13`], 'hourly');
+  await call(24);
+  const { stdout } = await runAt(root, '2026-12-24 03:20', 'next', '--for', '4d', '--json');
+  const { items } = JSON.parse(stdout) as { items: readonly { name: string; due: string | null }[] };
+  const due = items.flatMap((item) => (item.name === 'hourly/a' ? item.due : []));
+  expect(due).toEqual(['2026-12-27T02:30:00.000Z', '2026-12-28T02:30:00.000Z']);
+  for (const day of [25, 26, 27]) await call(day);
+  expect(noted(root)).toEqual(['a 2026-12-24T02:30:00.000Z', 'a 2026-12-27T02:30:00.000Z']);
+});

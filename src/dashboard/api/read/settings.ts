@@ -32,6 +32,7 @@ const optionsRecord = record(null, {
   schedule: shown.text.like('daily at 02:30').about('When it runs, within its tier').optional,
   timezone: shown.text.like('Europe/Berlin').optional,
   between: shown.text.like('22:00 and 05:00').about('The time of day at which it may start').optional,
+  except: shown.list(shown.text).about('Files with the dates on which it is not due').optional,
   reboot: shown.flag.about('It runs once after each boot').optional,
   after: shown.list(shown.text).about('Scripts that must have succeeded since its last run: names, globs').optional,
   afterFailure: shown.list(shown.text).about('Scripts of which one must have failed since').optional,

@@ -123,9 +123,7 @@ export async function findScheduled(ahead: Ahead): Promise<Found> {
   const opened = await Array.fromAsync(times, async ({ schedule: rule, atMs, ...time }) => {
     const state = states.find(({ tier }) => tier === time.tier);
     if (rule === null || atMs === null || state === undefined) return [];
-    return [
-      { ...time, rule, atMs, runs: await openRuns(ahead, state, { rule, timezone: time.timezone, firstMs: atMs }) },
-    ];
+    return [{ ...time, rule, atMs, runs: await openRuns(ahead, state, { ...time, firstMs: atMs }) }];
   });
   const scripts = opened.flat();
   const { timesOf, completeMs } = listInOrder(scripts, ahead.untilMs, ({ runs }) => runs);
@@ -148,16 +146,16 @@ function lateScript(
 }
 
 interface Rule {
-  readonly rule: string;
-  readonly timezone: string | null;
+  readonly script: string;
   readonly firstMs: number;
 }
 
-async function openRuns(ahead: Ahead, state: TierState, { rule, timezone, firstMs }: Rule) {
+async function openRuns(ahead: Ahead, state: TierState, { script: name, firstMs }: Rule) {
   const { openTimes } = await import('../../../schedule/repeat/calendar.ts');
   const { ruleOf } = await import('../../../schedule/script-times.ts');
-  const parsed = ruleOf({ schedule: rule, ...(timezone !== null && { timezone }) });
-  return runsOf(ahead, state, firstMs, parsed === null ? () => null : await openTimes(parsed));
+  const script = ahead.tiers.flatMap(({ scripts }) => scripts).find((each) => each.name === name);
+  const rule = script === undefined ? null : ruleOf(script.options);
+  return runsOf(ahead, state, firstMs, rule === null ? () => null : await openTimes(rule));
 }
 
 /** A pass runs a script once, however many of its times have come since the last one. */
