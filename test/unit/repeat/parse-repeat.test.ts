@@ -189,6 +189,11 @@ const anyText = fc.oneof(
         ' ',
         '7',
         'last',
+        'every 2 weeks from 2026-11-30',
+        ' working day',
+        ' except a.txt',
+        ' between 22:00 and 05:00',
+        ' between ',
       ),
       { maxLength: 8 },
     )
