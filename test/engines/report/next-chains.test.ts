@@ -50,7 +50,7 @@ async function makeSite(scripts: Readonly<Record<string, readonly string[]>>) {
     },
     queue: async (script: string, scheduledFor: number) => {
       const [tier = ''] = script.split('/');
-      const job = { name: script, tier, scheduledFor, isLinked: true, at: scheduledFor };
+      const job = { name: script, tier, scheduledFor, mayHaveToWait: true, at: scheduledFor };
       await log.store.transaction(({ scriptJobs }) => scriptJobs.enqueue([job]));
     },
     /** Has used all that has come. */
