@@ -1,4 +1,7 @@
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
+import { inRoot } from '../support/command.ts';
 import { makeLinkedSite } from '../support/linked-site.ts';
 import { keepScreenshot, lookAt, openPage } from '../support/web/browser.ts';
 import { startDashboard } from '../support/web/dashboard.ts';
@@ -71,4 +74,18 @@ test('scripts that wait say so, and for what, on their page, in the list and in 
   const row = page.getByRole('table', { name: 'Scripts' }).locator('tbody tr', { hasText: 'daily/report' });
   await row.getByText('waits', { exact: true }).waitFor();
   await lookAt(page, 'scripts-waiting');
+}, 120_000);
+
+test('a report as a file shows the chain as the page does, and what waits in Next', async () => {
+  const { root } = makeChains();
+  expect(await inRoot(root, 'report', '--html', 'report.html')).toMatchObject({ status: 0 });
+  const file = pathToFileURL(join(root, 'report.html')).href;
+  const page = await openPage(`${file}#/scripts/daily/alarm`);
+  const chain = page.getByRole('region', { name: 'Chain' });
+  expect(await chain.getByRole('listitem').count()).toBe(4);
+  await chain.getByRole('link', { name: 'daily/import' }).click();
+  await page.getByRole('heading', { name: 'daily/import' }).waitFor();
+  expect(await chain.getByRole('listitem').count()).toBe(6);
+  await page.goto(`${file}#/next`);
+  await page.getByRole('table', { name: 'What is queued, and waits' }).getByText('daily/report').waitFor();
 }, 120_000);

@@ -69,7 +69,7 @@ const pages: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   '/workers': { workers: 1 },
   '/activity': { activity: 1 },
   '/metrics': { 'metrics/6h': 1 },
-  '/incidents': { incidents: 2, mutes: 1 },
+  '/incidents': { incidents: 2 },
   '/next': { next: 1 },
   '/settings': { settings: 1 },
 };

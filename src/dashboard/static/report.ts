@@ -62,7 +62,7 @@ const MOST_WORKERS = 20;
 
 /** Requests of the page about the whole site, with each of its filters. */
 const general = [
-  ...['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'mutes', 'failures'],
+  ...['overview', 'status', 'tiers', 'scripts', 'health', 'pauses', 'failures'],
   ...['1h', '6h', '24h', '7d'].map((span) => `next?for=${span}&limit=1000`),
   ...['', 'since=1h&', 'since=24h&', 'since=7d&', 'since=30d&', 'since=365d&'].map(
     (since) => `activity?${since}limit=200`,

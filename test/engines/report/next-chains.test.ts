@@ -107,6 +107,11 @@ test('a script that waits for one that has failed comes behind the next pass of 
       reason: `waits for daily/dump, which failed ${new Date(now - HOUR + 100).toISOString()}`,
     },
   ]);
+  await site.store.pauses.set({ name: 'daily/dump', kind: 'pause', until: now + 2 * DAY, createdAt: now, by: null });
+  const paused = await site.next(DAY);
+  expect(paused.told).toEqual([]);
+  expect(paused.waiting.map(({ reason }) => reason)).toContain('waits for daily/dump, which is paused');
+  await site.store.pauses.set({ name: 'daily/dump', kind: 'pause', until: now + HOUR, createdAt: now, by: null });
   // Of another tier nothing is told, though it is looked at.
   expect((await site.next(DAY, 'hourly')).told).toEqual(['03:10 hourly/report after']);
   expect((await site.next(DAY, 'daily')).waiting).toEqual([]);

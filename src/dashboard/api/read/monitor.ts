@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi';
 import { checkCodes } from '../../../checks/list.ts';
+import type { Site } from '../../../discovery/site.ts';
 import { foresee } from '../../../monitor/alert/incidents.ts';
 import { writePrometheus } from '../../../monitor/metrics/prometheus.ts';
 import { healthToJson } from '../../../report/json.ts';
@@ -30,7 +31,10 @@ const incidentsView = view({
     subject: textSchema.optional().openapi({ example: 'hourly/import' }),
   },
   says: 'Incidents',
-  answers: pagedOf(incidentRecord),
+  answers: record(null, {
+    ...pagedOf(incidentRecord).fields,
+    mutes: shown.list(shown.one(muteRecord)).about('The mutes in force'),
+  }),
   read: async (site, { limit, cursor, count, state, subject }) => {
     const log = await site.view();
     const [beforeId] = cursor ?? [];
@@ -39,9 +43,13 @@ const incidentsView = view({
     const foreseen = await foresee(site.store, site, items);
     const asked = foreseen.filter(({ recovered_at }) => state !== 'open' || recovered_at === null);
     const total = await readTotal(count, () => countIncidents(log, { state, subject }));
-    return { items: (await withErrors(log, asked)).map(graded), next, total };
+    return { items: (await withErrors(log, asked)).map(graded), next, total, mutes: await readMutes(site) };
   },
 });
+
+async function readMutes({ store, nowMs }: Pick<Site, 'store' | 'nowMs'>) {
+  return store === null ? [] : await incidentsOf(store.statements).mutes(nowMs);
+}
 
 const mutesView = view({
   operationId: 'listMutes',
@@ -50,9 +58,7 @@ const mutesView = view({
   permission: 'wall',
   says: 'Mutes',
   answers: pageOf(muteRecord),
-  read: async ({ store, nowMs }) => {
-    return { items: store === null ? [] : await incidentsOf(store.statements).mutes(nowMs), next: null };
-  },
+  read: async (site) => ({ items: await readMutes(site), next: null }),
 });
 
 const pausesView = view({

@@ -1,11 +1,11 @@
 import { countOf } from '../../../system/base/format.ts';
 import type { components } from '../../client/paths.ts';
 import { Listed } from '../components/fields.tsx';
-import { Answered, Empty, Notice, Page, Section } from '../components/page.tsx';
+import { Empty, Notice, Page, Section } from '../components/page.tsx';
 import { State, toneOfState } from '../components/state.tsx';
 import { Name, RunLink, Words } from '../components/text.tsx';
 import { Time, Until } from '../components/time.tsx';
-import { useList, useQuery } from '../data.ts';
+import { useList } from '../data.ts';
 import { IncidentButtons, UnmuteButton } from '../manage/incident.tsx';
 import { may } from '../manage/session.ts';
 import { hrefOf } from '../router.ts';
@@ -19,7 +19,7 @@ type Mute = components['schemas']['Mute'];
 export function Incidents() {
   const open = useList('/api/incidents', { state: 'open', limit: 100 });
   const over = useList('/api/incidents', { state: 'over', limit: 20 });
-  const mutes = useQuery('/api/mutes', {});
+  const mutes = open.pages[0]?.mutes ?? [];
   const status = siteStatus.value;
   return (
     <Page title="Incidents">
@@ -31,12 +31,12 @@ export function Incidents() {
         {(items) => (
           <ul class="incidents">
             {items.toSorted(byGrade).map((incident) => (
-              <OpenIncident key={incident.id} incident={incident} mutes={mutes.data?.items ?? []} />
+              <OpenIncident key={incident.id} incident={incident} mutes={mutes} />
             ))}
           </ul>
         )}
       </Listed>
-      <Answered asked={mutes}>{({ items }) => items.length > 0 && <Muted mutes={items} />}</Answered>
+      {mutes.length > 0 && <Muted mutes={mutes} />}
       <Section title="Over">
         <Listed
           list={over}

@@ -253,7 +253,8 @@ export function filled(ahead: Ahead, item: Named, atMs: number): Coming {
   };
 }
 
-function isPaused({ pauses }: Ahead, name: string, atMs: number): boolean {
+/** Whether a pause that is then still in force keeps a script, a tier or jobs of a name from running. */
+export function isPaused({ pauses }: Ahead, name: string, atMs: number): boolean {
   const inForce = pauses.filter(({ kind, until }) => kind === 'pause' && (until === null || until > atMs));
   return findPause(inForce, name) !== null;
 }

@@ -1,11 +1,11 @@
 import { isOfEachPass, linksOf, mayHaveToWait, type Script } from '../../../discovery/script.ts';
 import { hostOf } from '../../../queue/add/scripts.ts';
-import { describeGate, foreseeOrder, type Gate, mayWait, readGates } from '../../../queue/links.ts';
+import { describeGate, foreseeOrder, type Gate, mayWait, namesOf, readGates } from '../../../queue/links.ts';
 import { openingAt, ruleOf, slotAt } from '../../../schedule/script-times.ts';
 import { record, shown, type Values } from '../../../system/base/record.ts';
 import { inChainOrder, linkRecord } from '../chain.ts';
 import { selectRunning } from '../runs/run.ts';
-import { type Ahead, type Coming, filled } from './coming.ts';
+import { type Ahead, type Coming, filled, isPaused } from './coming.ts';
 
 /** A queued script that waits, for longer than was asked, or nobody knows how long. */
 export const waitingNextRecord = record('NextWaiting', {
@@ -48,7 +48,7 @@ export async function foreseeGated(ahead: Ahead, found: readonly Coming[], usual
   const gates = await readGates(store, store, jobs, nowMs);
   const isOf = (item: Coming, { name }: Script): boolean => item.kind === 'script' && item.name === name;
   const items = found.filter((item) => !gated.some((script) => isOf(item, script)));
-  const runs = await foreseeRuns(ahead, { items, gates, usualOf });
+  const runs = await foreseeRuns(ahead, { items, gated, gates, usualOf });
   const waiting: WaitingNext[] = [];
   for (const script of gated) {
     const row = rowOf(script);
@@ -58,16 +58,16 @@ export async function foreseeGated(ahead: Ahead, found: readonly Coming[], usual
       .map((item) => ({ ...item, slotMs: item.dueMs ?? item.atMs }));
     const now = { ...filled(ahead, { kind: 'script', name: script.name, reason: 'after' }, nowMs) };
     const gate = gates.get(script.name) as Gate;
-    const own = queued === null ? arms : [{ ...now, slotMs: queued.scheduled_for }, ...arms];
-    const coming = await runGated(ahead, { script, gate, isQueued: queued !== null, arms: own, runs });
+    const all = queued === null ? arms : [{ ...now, slotMs: queued.scheduled_for }, ...arms];
+    const coming = await runGated(ahead, { script, gate, isQueued: queued !== null, arms: all, runs });
     items.push(...coming);
     const usualMs = await usualOf(script.name);
-    if (usualMs !== null)
-      addRuns(
-        runs,
-        script.name,
-        coming.map(({ atMs }) => ({ atMs, endMs: atMs + usualMs })),
-      );
+    const own = coming.filter((item) => usualMs !== null && !item.isPaused);
+    addRuns(
+      runs,
+      script.name,
+      own.map(({ atMs }) => ({ atMs, endMs: atMs + (usualMs ?? 0) })),
+    );
     if (queued === null || coming.length > 0) continue;
     const reason = describeGate(gate, script.options, ahead.pauses);
     waiting.push({ script: script.name, sinceMs: queued.run_at, links: linksOf(script), reason });
@@ -83,32 +83,37 @@ function addRuns(runs: Runs, script: string, more: readonly Foreseen[]): void {
   );
 }
 
-/** Runs of the scripts that wait for nothing, and of those that a pass runs behind them. */
-async function foreseeRuns(
-  { site, tiers }: Ahead,
-  {
-    items,
-    gates,
-    usualOf,
-  }: Pick<Gated, 'items'> & { readonly gates: ReadonlyMap<string, Gate>; readonly usualOf: UsualOf },
-): Promise<Runs> {
-  const runs: Runs = new Map();
-  const add = (script: string, atMs: number, endMs: number): void => addRuns(runs, script, [{ atMs, endMs }]);
-  for (const { script, startedAtMs, liveness } of await selectRunning(await site.view())) {
-    const usualMs = liveness === 'dead' ? null : await usualOf(script);
-    if (usualMs !== null) add(script, startedAtMs, Math.max(startedAtMs + usualMs, site.nowMs + 1));
+interface Known extends Pick<Gated, 'items'> {
+  readonly gated: readonly Script[];
+  readonly gates: ReadonlyMap<string, Gate>;
+  readonly usualOf: UsualOf;
+}
+
+/** Runs of the scripts that others wait for: of those that wait for nothing, and of those that a pass runs behind them. */
+async function foreseeRuns(ahead: Ahead, { items, gated, gates, usualOf }: Known): Promise<Runs> {
+  const { site, tiers } = ahead;
+  const awaited = new Set(gated.flatMap(({ links }) => namesOf(links)));
+  const found: (Foreseen & { readonly script: string })[] = [];
+  for (const { script, startedAtMs: atMs, liveness } of await selectRunning(await site.view())) {
+    const usualMs = liveness === 'dead' || !awaited.has(script) ? null : await usualOf(script);
+    if (usualMs !== null) found.push({ script, atMs, endMs: Math.max(atMs + usualMs, site.nowMs + 1) });
   }
+  const orders = new Map(
+    tiers.map(({ name, scripts }) => [name, foreseeOrder(scripts.filter(isOfEachPass), gates)] as const),
+  );
   for (const { kind, name, atMs } of items) {
-    const tier = kind === 'tier' ? tiers.find((each) => each.name === name) : undefined;
-    const order = tier === undefined ? [] : foreseeOrder(tier.scripts.filter(isOfEachPass), gates);
+    const order = kind === 'tier' ? (orders.get(name) ?? []) : kind === 'script' ? [name] : [];
+    if (!order.some((script) => awaited.has(script))) continue;
     let beginMs = atMs;
-    for (const script of kind === 'script' ? [name] : order) {
+    for (const script of order) {
       const usualMs = await usualOf(script);
-      if (usualMs === null) continue;
-      add(script, beginMs, beginMs + usualMs);
+      if (usualMs === null || isPaused(ahead, script, beginMs)) continue;
+      if (awaited.has(script)) found.push({ script, atMs: beginMs, endMs: beginMs + usualMs });
       beginMs += usualMs;
     }
   }
+  const runs: Runs = new Map();
+  for (const [script, ofScript] of Map.groupBy(found, (run) => run.script)) addRuns(runs, script, ofScript);
   return runs;
 }
 
@@ -139,8 +144,8 @@ async function runGated(ahead: Ahead, gated: GatedScript): Promise<Coming[]> {
     if (found === null && isNow) return [];
     const { atMs, reason } = found ?? item;
     const dueMs = atMs === item.atMs || isNow ? item.dueMs : (item.dueMs ?? item.atMs);
-    const isMoved = atMs !== item.atMs;
-    coming.push({ ...item, links, dueMs, atMs, reason, lastMs: isMoved ? atMs : item.lastMs });
+    const lastMs = atMs === item.atMs ? item.lastMs : atMs;
+    coming.push({ ...item, links, dueMs, atMs, reason, lastMs, isPaused: isPaused(ahead, gated.script.name, atMs) });
   }
   return coming.filter(({ atMs }) => atMs <= ahead.untilMs);
 }
@@ -160,7 +165,7 @@ async function foreseeRun(
 ): Promise<Pick<Coming, 'atMs' | 'reason'> | null> {
   const { nowMs } = ahead.site;
   const { script, gate } = gated;
-  const { arm, beforeMs, isNow } = of;
+  const { arm, isNow } = of;
   const ends = await foreseeEnds(gated, of, nowMs);
   if (ends === null) return null;
   const heldMs = isNow ? (gate.hold?.untilMs ?? 0) : 0;
@@ -170,7 +175,7 @@ async function foreseeRun(
   if (openMs === arm.atMs && (!isNow || isAtWork)) return { atMs: arm.atMs, reason: arm.reason };
   const reason = openMs > readyMs || (isNow && gate.hold?.cause === 'window') ? 'window' : 'after';
   // The pass that ends the others goes on with it.
-  if (openMs === ends.endMs && beforeMs !== openMs) return { atMs: openMs, reason };
+  if (openMs === ends.endMs) return { atMs: openMs, reason };
   const calls = ahead.states.flatMap(({ callAfter }) => callAfter(openMs) ?? []);
   return calls.length === 0 ? null : { atMs: Math.min(...calls), reason };
 }

@@ -29,7 +29,11 @@ const passRecord = record('NextPass', {
   scripts: shown.list(shown.text).about('Those without times of their own'),
   usualMs: shown.number.orNull.about('How long those take for which it is known; null: it is for none'),
   linked: shown
-    .list(shown.one(record('LinkedScript', { script: shown.text, links: shown.list(shown.one(linkRecord)) })))
+    .list(
+      shown.one(
+        record('LinkedScript', { script: shown.text.like('daily/report'), links: shown.list(shown.one(linkRecord)) }),
+      ),
+    )
     .about('Those of them that wait for others, with these'),
 });
 
