@@ -89,3 +89,19 @@ test('a report as a file shows the chain as the page does, and what waits in Nex
   await page.goto(`${file}#/next`);
   await page.getByRole('table', { name: 'What is queued, and waits' }).getByText('daily/report').waitFor();
 }, 120_000);
+
+test('arrows that begin or end together share a line, so that a wide chain leaves room for names', async () => {
+  const names = Array.from({ length: 9 }, (_, index) => `daily/fetch-${index + 1}`);
+  const { root } = makeLinkedSite({
+    ...Object.fromEntries(names.map((name) => [name, []])),
+    'daily/join': ['@after fetch-*'],
+    'daily/mail': ['@after join'],
+  });
+  const { url } = await startDashboard(root);
+  const page = await openPage(`${url}#/scripts/daily/join`, { size: 'phone' });
+  const chain = page.locator('.chain');
+  await chain.waitFor();
+  expect(await chain.getAttribute('style')).toContain('--lanes: 1;');
+  const parts = (part: string) => chain.locator(`.rail.${part}`).count();
+  expect([await parts('from'), await parts('on'), await parts('to')]).toEqual([10, 8, 2]);
+});

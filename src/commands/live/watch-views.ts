@@ -79,7 +79,8 @@ export class ViewReader {
   async #readScripts(log: Site): Promise<Content> {
     const { status, problem } = await readStatusOf(log);
     const window = { sinceMs: log.nowMs - DAY_MS, untilMs: log.nowMs + 1 };
-    const overview = await readOverview(log, window);
+    const rises = new Map(status.risen.map(({ script, ...risen }) => [script, risen]));
+    const overview = await readOverview(log, { ...window, rises });
     const scripts = overview.scripts.toSorted((one, other) => Number(isFailing(other)) - Number(isFailing(one)));
     return listOf((screen) => {
       const notes = [problem, log.problem].filter((note) => note !== null).map(screen.palette.warning);

@@ -155,6 +155,8 @@ export interface OverviewQuery extends TimeWindow {
   readonly outcomes?: readonly Outcome[] | undefined;
   /** Largest number of scripts. */
   readonly limit?: number | undefined;
+  /** What has risen, if it is known. Default: it is read. */
+  readonly rises?: ReadonlyMap<string, Rises>;
 }
 
 const RECENT_RUNS = 20;
@@ -188,7 +190,7 @@ export async function readOverview(site: SiteOfOverview, asked: OverviewQuery): 
   const figures = await selectFigures(log.db, query);
   const ran = logged.filter((script) => query.known === undefined || figures.has(script));
   const tiers = await readTiers(log, query, ran, isWanted);
-  const rises = await readRises(query.store, untilMs);
+  const rises = asked.rises ?? (await readRises(query.store, untilMs));
   const chosen = chooseScripts(query, { ran, figures, tiers });
   const scripts = await describeScripts(log, query, chosen, { recent, figures, rises });
   return {
