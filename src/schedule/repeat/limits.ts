@@ -63,10 +63,14 @@ export async function openLimits({ limits, zone }: Pick<RepeatRule, 'limits' | '
   const between = limits?.between ?? null;
   const dayOf = (atMs: number): number => Math.floor((atMs + stretchAt(atMs).offsetMs) / DAY_MS);
   const startOf = (day: number): number => {
-    let open = day - 1;
-    while (isExcepted(open) && day - open < MOST_EXCEPTED_DAYS) open -= 1;
-    // A window may open a day later, and once more if the clocks skip it.
-    return open - 2;
+    let open = 0;
+    let start = day;
+    // Of two days that are not excepted, the clocks skip at most one with its window.
+    while (open < 2 && day - start < MOST_EXCEPTED_DAYS) {
+      start -= 1;
+      if (!isExcepted(start)) open += 1;
+    }
+    return start - 1;
   };
   const firstFrom = (atMs: number): number | null => {
     let at = atMs;
