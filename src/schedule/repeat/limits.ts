@@ -17,8 +17,13 @@ export function describeDates(what: string, { text, limits }: CheckedRule, place
   return null;
 }
 
+/** What is wrong with the files of dates of a job's rule, as `describeDates` and `describeOver` say; null: nothing. */
+export function findDoubt(rule: CheckedRule): string | null {
+  return describeDates('its repeat rule', rule) ?? describeOver(rule.limits?.except ?? [], rulesPlace());
+}
+
 /** "its file of dates holidays.txt ends on 2026-12-26: …", of files whose last date is over; null: there are none. */
-export function describeOver(files: readonly string[], place: RulesPlace): string | null {
+export function describeOver(files: readonly string[], place: RulesPlace | null): string | null {
   const now = new Date();
   const today = Date.UTC(now.getFullYear(), now.getMonth(), now.getDate()) / DAY_MS;
   const over = files.flatMap((file) => {

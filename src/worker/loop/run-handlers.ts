@@ -69,8 +69,19 @@ export async function runHandler(
   if ('refusal' in prepared) {
     return { run, startedAt, end: endNotStarted({ failure: prepared.refusal }, 0), isRetryable: false };
   }
-  const [ended] = await executeHandler(executor, [{ run, job: prepared.job }], serving);
-  return ended as EndedRun<HandlerRun>;
+  const [ended] = await executeHandler(executor, [{ run: await doubtDates(run), job: prepared.job }], serving);
+  return { ...(ended as EndedRun<HandlerRun>), run };
+}
+
+/** Makes a run suspect if the files of dates in its job's rule cannot be used any more: it comes on those dates, too. */
+async function doubtDates(run: HandlerRun): Promise<HandlerRun> {
+  const { job, script } = run;
+  if (script === null || job.repeat === null || !/ except /i.test(job.repeat)) return run;
+  const { findDoubt } = await import('../../schedule/repeat/limits.ts');
+  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const parsed = parseRepeat(job.repeat);
+  const doubt = 'rule' in parsed ? findDoubt(parsed.rule) : null;
+  return doubt === null ? run : { ...run, script: { ...script, doubt } };
 }
 
 /**

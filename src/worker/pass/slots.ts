@@ -90,16 +90,13 @@ export async function tellWaiting({ events }: StoreInvocation, scripts: readonly
     const rule = ruleOf(options);
     const next = rule === null ? await leftOutUntil(options, at) : await nextTimeAfter(rule, at);
     const tag = options.schedule ? '@schedule' : options.reboot ? '@reboot' : '@except';
-    const until = tag === '@reboot' ? 'for the next boot' : next === null ? '' : `until ${localTime(next)}`;
-    if (until !== '') events.emit('deferred', `${name} waits ${until}, as its ${tag} says`);
+    const until =
+      tag === '@reboot' ? 'for the next boot' : next === null ? '' : `until ${new Date(next).toISOString()}`;
+    const waits = tag === '@except' ? 'is left out' : 'waits';
+    if (until !== '') events.emit('deferred', `${name} ${waits} ${until}, as its ${tag} says`);
   }
   const more = waiting.length - MOST_TOLD;
   if (more > 0) events.emit('deferred', `${more} more wait for their time: \`npx folder-runner status\` shows them`);
-}
-
-/** `2026-11-30 07:00`, in local time. */
-function localTime(atMs: number): string {
-  return new Date(atMs).toLocaleString('sv-SE', { dateStyle: 'short', timeStyle: 'short' });
 }
 
 /** A time that fell into a pause is made up for after it, unless the tier does not catch up. */

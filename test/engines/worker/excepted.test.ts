@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { engine } from '../../support/engines/engines.ts';
@@ -86,6 +86,27 @@ test('a file whose last date is over is found, until it has further dates', () =
   expect(told(site, 'list')).not.toContain(over);
   site.ran('run', 'hourly/a');
   expect(told(site, 'check')).not.toContain('hourly/a');
+});
+
+test('a job whose file of dates is gone is found with each of its runs', () => {
+  const files = { 'holidays.txt': '12-25\n', 'jobs/queue/report.sh': '#!/bin/sh\n' };
+  const site = makeSite({}, files);
+  expect(told(site, 'add', 'report', '--repeat', 'daily at 10:00 except holidays.txt')).toContain('Added job');
+  const work = () => {
+    changeLog(site.root, `update jobs set run_at = ${Date.now() - 60_000} where name = 'report'`);
+    site.call('work');
+    return told(site, 'check');
+  };
+  expect(work()).not.toContain('report');
+  rmSync(join(site.root, 'holidays.txt'));
+  expect(work()).toContain('queue/report succeeded with a warning');
+  expect(work()).toContain(
+    'its repeat rule "daily at 10:00 except holidays.txt" is wrong: holidays.txt does not exist',
+  );
+  writeFiles(site.root, { 'holidays.txt': '12-25\n' });
+  work();
+  const warned = queryLog<{ warning: string | null }>(site.root, 'select warning from runs order by id');
+  expect(warned.map(({ warning }) => warning !== null)).toEqual([false, true, true, false]);
 });
 
 test('settings name files, as tags do; the file of a schedule is checked like one of a tag', () => {
