@@ -6,13 +6,14 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import type { openQueue as OpenQueue } from '../src/index.ts';
 import type { Bench, Part } from './bench.ts';
-import { alternate, median, rssOf } from './measure.ts';
+import { alternate, median, quantile, rssOf } from './measure.ts';
 import { installPeers, startRedis } from './peers.ts';
 import { ask } from './queue/contender.ts';
 import { rootWithRuns } from './report/generate.ts';
-import { handlers, makeRoot } from './root.ts';
-import { measureAnswers, readQuestions } from './web/answers.ts';
+import { handlers, makeRoot, runner } from './root.ts';
+import { measureAnswers, readPages, readQuestions } from './web/answers.ts';
 import { begin, type Server, serve } from './web/server.ts';
 
 /** `runner web`: from its start to its first answer, answers under load, many viewers, the page itself. */
@@ -119,47 +120,100 @@ async function shoot(url: string, amount: number, headers: Record<string, string
 }
 
 const VIEWERS = 100;
-const WATCH_MS = 20_000;
+const WATCH_MS = 30_000;
 
-/** 100 who look, and ask for the overview after each change, while a job is added each 100 ms. */
+/**
+ * Viewers of all pages, each of which asks all of its questions again after each change, while jobs are added and
+ * scripts run. Somebody else asks what none of them asks, and opens the page.
+ */
 async function viewers(bench: Bench): Promise<void> {
-  const root = await rootOf(bench);
+  const root = await rootWithRuns(bench, logs['36,000 runs'], JOBS);
   const server = await serve(root);
   const counts = { changes: 0, answers: 0 };
-  const ends = Array.from({ length: VIEWERS }, () => follow(server, counts));
+  const pages = readPages(root);
+  const ends = Array.from({ length: VIEWERS }, (_, index) => follow(server, pages[index % pages.length] ?? [], counts));
   await wait(2000);
   const [cpu, memory] = [cpuMsOf(server.pid), rssOf(server.pid)[0] ?? Number.NaN];
   const startMs = performance.now();
-  const writer = ask('ours', 'add', root, bench.scaled(WATCH_MS / 100));
-  await Promise.all([writer, wait(Math.max(3000, bench.scaled(WATCH_MS)))]);
+  const work = keepWorking(root);
+  const times = await askNew(server, Math.max(3000, bench.scaled(WATCH_MS)));
   const tookMs = performance.now() - startMs;
   const share = (cpuMsOf(server.pid) - cpu) / tookMs;
   const growth = ((rssOf(server.pid)[0] ?? Number.NaN) - memory) / 1024 / 1024;
-  bench.say(`${counts.changes} changes told, ${counts.answers} overviews asked for in ${(tookMs / 1000).toFixed(1)} s`);
+  const visible = await openings(server, bench.rounds(5));
+  await work.stop();
+  bench.say(`${counts.changes} changes told, ${counts.answers} answers in ${(tookMs / 1000).toFixed(1)} s`);
+  bench.say(
+    `${times.length} new questions, p50 ${median(times).toFixed(1)} ms, p95 ${quantile(times, 0.95).toFixed(1)}`,
+  );
   bench.say(`${(memory / 1024 / 1024).toFixed(0)} MB before, ${growth.toFixed(0)} MB more after`);
   for (const end of ends) end();
   await server.stop();
+  bench.atMost(`${VIEWERS} viewers, a new question, p95 in ms`, quantile(times, 0.95), 50);
+  bench.atMost(`${VIEWERS} viewers, the page is there and answers, ms`, median(visible), 300);
   bench.atMost(`${VIEWERS} viewers, share of a core`, share, 1);
   bench.atMost(`${VIEWERS} viewers, memory that comes on top, MB`, growth, 50);
 }
 
-function follow({ url, headers }: Server, counts: { changes: number; answers: number }): () => void {
+/** Adds a job each 100 ms, and runs the scripts of a tier every few seconds. */
+function keepWorking(root: string) {
+  let isOver = false;
+  const built = new URL('../dist/index.mjs', import.meta.url).href;
+  const add = async (): Promise<void> => {
+    const { openQueue } = (await import(built)) as { readonly openQueue: typeof OpenQueue };
+    const queue = await openQueue({ root });
+    for (; !isOver; await wait(100)) await queue.add('mail/welcome', {});
+    await queue.close();
+  };
+  const run = async (): Promise<void> => {
+    // Some of its scripts fail.
+    const pass = () => promisify(execFile)(process.execPath, [runner, '15min'], { cwd: root }).catch(() => undefined);
+    for (; !isOver; await wait(3000)) await pass();
+  };
+  const ends = [add(), run()];
+  return {
+    stop: async () => {
+      isOver = true;
+      await Promise.all(ends);
+    },
+  };
+}
+
+/** The times of questions that nobody has asked before. */
+async function askNew({ url, headers }: Server, forMs: number): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (const startMs = performance.now(); performance.now() - startMs < forMs; await wait(50)) {
+    const count = times.length + 101;
+    const questions = ['runs?limit=', 'jobs?count=true&limit=', 'activity?limit=', 'workers?limit='];
+    const question = questions.map((each) => `${each}${count}`)[count % questions.length];
+    const askedMs = performance.now();
+    await (await fetch(`${url}api/${question}`, { headers })).arrayBuffer();
+    times.push(performance.now() - askedMs);
+  }
+  return times;
+}
+
+/** @param page its questions */
+function follow(
+  { url, headers }: Server,
+  page: readonly string[],
+  counts: { changes: number; answers: number },
+): () => void {
   let isAsking = false;
+  const ask = async (question: string): Promise<void> => {
+    const answer = await fetch(`${url}api/${question}`, { headers });
+    await answer.arrayBuffer();
+    counts.answers += 1;
+  };
   const request = get(`${url}api/events`, { headers }, (response) => {
     response.setEncoding('utf8').on('data', (text: string) => {
       if (!text.includes('changed')) return;
       counts.changes += 1;
       if (isAsking) return;
       isAsking = true;
-      void fetch(`${url}api/overview`, { headers })
-        .then((answer) => answer.arrayBuffer())
-        .then(() => {
-          counts.answers += 1;
-        })
-        .catch(() => undefined)
-        .finally(() => {
-          isAsking = false;
-        });
+      void Promise.allSettled(page.map(ask)).finally(() => {
+        isAsking = false;
+      });
     });
     response.on('error', () => undefined);
   });
@@ -186,6 +240,16 @@ async function page(bench: Bench): Promise<void> {
   const packed = gzipSync(readFileSync(join(import.meta.dirname, '../dist/dashboard.html')), { level: 9 }).length;
   bench.atMost('the page, gzipped, KB', packed / 1024, 100);
   const server = await serve(await rootOf(bench));
+  const times = await openings(server, bench.rounds(11));
+  await server.stop();
+  bench.say(
+    `the overview stands after ${median(times).toFixed(0)} ms, at the slowest after ${Math.max(...times).toFixed(0)} ms`,
+  );
+  bench.atMost('the page is there and answers, ms', median(times), 300);
+}
+
+/** How long each opening of the page takes in Chromium, in milliseconds. */
+async function openings(server: Server, rounds: number): Promise<readonly number[]> {
   const { chromium } = await import('playwright-core');
   const { default: packaged } = await import('@sparticuz/chromium');
   packaged.setGraphicsMode = false;
@@ -195,7 +259,7 @@ async function page(bench: Bench): Promise<void> {
   const [name = '', value = ''] = server.headers.cookie.split('=');
   await context.addCookies([{ name, value, url: server.url }]);
   const times: number[] = [];
-  for (let round = 0; round < bench.rounds(11); round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     const tab = await context.newPage();
     await tab.addInitScript(watch);
     await tab.goto(server.url);
@@ -203,11 +267,7 @@ async function page(bench: Bench): Promise<void> {
     await tab.close();
   }
   await browser.close();
-  await server.stop();
-  bench.say(
-    `the overview stands after ${median(times).toFixed(0)} ms, at the slowest after ${Math.max(...times).toFixed(0)} ms`,
-  );
-  bench.atMost('the page is there and answers, ms', median(times), 300);
+  return times;
 }
 
 /** The list of waiting jobs beside bull-board's. */

@@ -50,13 +50,23 @@ const toText = (cell: string | number): string => (typeof cell === 'number' ? ce
 
 /** What all pages ask. */
 export function readQuestions(root: string): readonly string[] {
+  return [...new Set(Object.values(questionsAbout(root)).flat())];
+}
+
+/** What each page asks that somebody may have open for long. */
+export function readPages(root: string): readonly (readonly string[])[] {
+  const { 'each page': always = [], search: _, programs: __, settings: ___, ...pages } = questionsAbout(root);
+  return Object.values(pages).map((own) => [...always, ...own]);
+}
+
+function questionsAbout(root: string): Readonly<Record<string, readonly string[]>> {
   const log = openLog(root);
   const find = (sql: string): number => log.prepare(sql).pluck().get() as number;
   const script = '15min/s07';
   const run = find(`select max(runs.id) from runs join scripts on scripts.id = script_id where name = '${script}'`);
   const job = find(`select max(id) from jobs where state = 'failed' and tier is null`);
   log.close();
-  return [...new Set(Object.values(questionsOf({ script, run, job })).flat())];
+  return questionsOf({ script, run, job });
 }
 
 /** A waiting job becomes a little more urgent: by plain SQL, as PHP would write it. */
