@@ -200,18 +200,19 @@ function follow(
   counts: { changes: number; answers: number },
 ): () => void {
   let isAsking = false;
-  const ask = async (question: string): Promise<void> => {
-    const answer = await fetch(`${url}api/${question}`, { headers });
+  const ask = async (question: string, version: string): Promise<void> => {
+    const answer = await fetch(`${url}api/${question}`, { headers: { ...headers, 'x-version': version } });
     await answer.arrayBuffer();
     counts.answers += 1;
   };
   const request = get(`${url}api/events`, { headers }, (response) => {
     response.setEncoding('utf8').on('data', (text: string) => {
-      if (!text.includes('changed')) return;
+      const version = /^data: (.+)$/m.exec(text)?.[1];
+      if (version === undefined) return;
       counts.changes += 1;
       if (isAsking) return;
       isAsking = true;
-      void Promise.allSettled(page.map(ask)).finally(() => {
+      void Promise.allSettled(page.map((question) => ask(question, version))).finally(() => {
         isAsking = false;
       });
     });

@@ -33,9 +33,10 @@ const eventsRoute = defineRoute('wall', {
 export const markVersion: MiddlewareHandler<ApiEnv> = async (c, next) => {
   const isFollowed = c.req.method === 'GET' && c.env?.incoming !== undefined && !c.req.path.endsWith('/output');
   // Looked at first: an answer is at least as new as its mark.
-  const version = isFollowed ? await c.var.site.feed.look() : null;
+  if (isFollowed) c.set('version', await c.var.site.feed.look());
   await next();
-  if (version !== null) c.res.headers.set('x-version', version);
+  const { version } = c.var;
+  if (version !== undefined) c.res.headers.set('x-version', version);
 };
 
 /** With one token, or as the owner: more are no people, and others follow, too. */

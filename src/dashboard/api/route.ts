@@ -47,7 +47,13 @@ export interface Access {
 
 /** The context of each handler: `c.var.site`. */
 export interface ApiEnv {
-  readonly Variables: { readonly site: LiveSite; readonly caller: Caller; readonly access: Access };
+  readonly Variables: {
+    readonly site: LiveSite;
+    readonly caller: Caller;
+    readonly access: Access;
+    /** At which version of the log it is answered; absent: nobody follows it. */
+    readonly version?: string;
+  };
   /** Absent where the API is asked within this process. */
   readonly Bindings: { readonly incoming?: IncomingMessage; readonly outgoing?: ServerResponse };
 }

@@ -39,20 +39,33 @@ interface FeedPace {
 
 const usualPace: FeedPace = { restMs: 1000, busyTickMs: 3000, idleTickMs: 30_000 };
 
+/**
+ * Followers that are told at once, before a short wait: all of a hundred would ask for all pages at the same time, and
+ * any other question would wait for these.
+ */
+const TOLD_AT_ONCE = 5;
+/** As many waits are as long as the rest between two versions. */
+const GAPS = 25;
+
 export function createFeed(source: FeedSource, pace: FeedPace = usualPace): ChangeFeed {
   const over = new AbortController();
   const followers = new Set<(version: string) => void>();
   const seer = createSeer(source, pace);
   let stop: AbortController | null = null;
-  const tellAll = (version: string): void => {
-    for (const tell of followers) tell(version);
+  const tellAll = async (version: string, signal: AbortSignal): Promise<void> => {
+    let told = 0;
+    for (const tell of followers) {
+      if (told > 0 && told % TOLD_AT_ONCE === 0) await wait(pace.restMs / GAPS, undefined, { signal });
+      tell(version);
+      told += 1;
+    }
   };
   const run = async (signal: AbortSignal): Promise<void> => {
     let told = '';
     while (!signal.aborted) {
       const version = await seer.look();
       if (signal.aborted) return;
-      if (version !== told) tellAll(version);
+      if (version !== told) await tellAll(version, signal);
       told = version;
       await wait(pace.restMs, undefined, { signal });
       await seer.wait(signal);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Context, MiddlewareHandler } from 'hono';
+import { isOlder } from '../../system/base/log-version.ts';
 import type { ApiEnv } from '../api/route.ts';
 
 interface MemoLimits {
@@ -12,6 +13,11 @@ interface MemoLimits {
 }
 
 const usualLimits: MemoLimits = { maxAgeMs: 2000, maxAnswers: 200, maxBytes: 16 * 1024 * 1024 };
+
+interface Wanted {
+  /** An answer of this version will do. */
+  readonly enough: string | undefined;
+}
 
 /** An answer, whoever asked. */
 interface Answer {
@@ -24,19 +30,27 @@ interface Answer {
   gzipped: Promise<Uint8Array<ArrayBuffer>> | null;
 }
 
-interface Kept {
-  readonly revision: string;
+interface Kept extends Moment {
   readonly answer: Promise<Answer>;
   /** 0: it is not there yet. */
   bytes: number;
+}
+
+/** What an answer shows. */
+interface Moment {
+  readonly revision: string;
+  /** Of the log, as viewers are told it; absent: nobody follows it. */
+  readonly version: string | undefined;
 }
 
 /** Paths with answers that differ between viewers, or never end. */
 const own = /\/(?:events|session|output)$/;
 
 /**
- * Computes the answer to the same question about the same log once, for all callers with the same rights. A caller that
- * has the answer already gets 304 (ETag). Long answers are compressed.
+ * Computes the answer to the same question about the same log once, for all callers with the same rights. A viewer that
+ * names the version it was told (`X-Version`) gets an answer of that version or a newer one, though the log may have
+ * changed since: it is told of that, too. A caller that has the answer already gets 304 (ETag). Long answers are
+ * compressed.
  */
 export function rememberAnswers(limits: MemoLimits = usualLimits): MiddlewareHandler<ApiEnv> {
   const memo = createMemo(limits);
@@ -48,10 +62,13 @@ export function rememberAnswers(limits: MemoLimits = usualLimits): MiddlewareHan
     if (revision === null) return await next();
     const { pathname, search } = new URL(c.req.url);
     const key = [caller.permission, pathname + search, c.req.header('accept')].join('\n');
-    const answer = await memo.find(key, revision, async () => {
+    const now = { revision, version: c.var.version };
+    const found = memo.find(key, { ...now, enough: c.req.header('x-version') }, async () => {
       await next();
       return await readAnswer(c.res);
     });
+    if (found.revision !== revision && found.version !== undefined) c.set('version', found.version);
+    const answer = await found.answer;
     // Unset first: headers of the one before would stay.
     c.res = undefined;
     c.res = await respond(c, answer);
@@ -82,17 +99,18 @@ function createMemo({ maxAgeMs, maxAnswers, maxBytes }: MemoLimits) {
       drop(other, older);
     }
   };
-  const find = (key: string, revision: string, compute: () => Promise<Answer>): Promise<Answer> => {
+  const find = (key: string, { revision, version, enough }: Moment & Wanted, compute: () => Promise<Answer>): Kept => {
     const found = kept.get(key);
-    if (found?.revision === revision) return found.answer;
+    if (found?.revision === revision) return found;
+    if (found?.version !== undefined && enough !== undefined && !isOlder(found.version, enough)) return found;
     if (found !== undefined) drop(key, found);
-    const one: Kept = { revision, answer: compute(), bytes: 0 };
+    const one: Kept = { revision, version, answer: compute(), bytes: 0 };
     kept.set(key, one);
     one.answer.then(
       (answer) => keep(key, one, answer),
       () => drop(key, one),
     );
-    return one.answer;
+    return one;
   };
   return { find };
 }

@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import createClient, { type MaybeOptionalInit } from 'openapi-fetch';
 import type { PathsWithMethod } from 'openapi-typescript-helpers';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { isOlder } from '../../system/base/log-version.ts';
 import type { paths } from '../client/paths.ts';
 import { leftPlace } from './left-places.ts';
 import { answerFromPage, CUT, embedded } from './source/embedded.ts';
@@ -175,6 +176,8 @@ function idOf(item: unknown): unknown {
 /** One round of questions, with the answers of the round before by their digests. */
 interface Round {
   readonly signal: AbortSignal;
+  /** An answer of this version of the log will do; null: the viewer may have changed something since. */
+  readonly enough: string | null;
   /** At which versions of the log they were answered. */
   readonly versions: Set<string | null>;
   readonly before: ReadonlyMap<string, unknown>;
@@ -187,8 +190,9 @@ interface Round {
  * @throws {Error} in words for the viewer
  */
 async function get<P extends GetPath>(path: P, init: object, round: Round): Promise<Answer<P>> {
-  const { signal, versions, before, now } = round;
-  const { data, error, response } = await client.GET(path, { ...init, signal } as never).catch(() => {
+  const { signal, enough, versions, before, now } = round;
+  const headers = enough === null ? {} : { 'x-version': enough };
+  const { data, error, response } = await client.GET(path, { ...init, signal, headers } as never).catch(() => {
     throw new Error(UNREACHABLE);
   });
   versions.add(response.headers.get('x-version'));
@@ -210,21 +214,20 @@ function useAsked<Body>(
   const latest = useRef(asked);
   useEffect(() => {
     let before: ReadonlyMap<string, unknown> = new Map();
-    return askAfterChanges(async (signal) => {
-      const round = { signal, versions: new Set<string | null>(), before, now: new Map() };
+    return askAfterChanges(async (signal, enough) => {
+      const round = { signal, enough, versions: new Set<string | null>(), before, now: new Map() };
       const last = latest.current.subject === subject ? latest.current : { ...unasked, subject };
       const news = await read(round, last.data).then(
         (data) => ({ data, problem: null, subject }),
         ({ message }: Error) => ({ ...last, problem: message }),
       );
-      const [version = null, ...others] = round.versions;
       if (signal.aborted) return null;
       before = round.now;
       if (news.data !== last.data || news.problem !== last.problem) {
         latest.current = news;
         setAsked(news);
       }
-      return others.length === 0 ? version : null;
+      return oldestOf([...round.versions]);
     });
   }, [question]);
   if (asked.subject !== subject) return unasked;
@@ -234,26 +237,32 @@ function useAsked<Body>(
 
 const unasked = { data: null, problem: null };
 
+/** Null: one of them is not known, or not of the same server. */
+function oldestOf(versions: readonly (string | null)[]): string | null {
+  return versions.find((one) => one !== null && versions.every((other) => !isOlder(other, one))) ?? null;
+}
+
 /**
  * Asks now and after each change, once at a time: what changes meanwhile is asked for afterwards, or a slow server would
  * never be heard out.
  *
- * @param ask resolves to the version of the log that answered; null: none, or several
+ * @param ask resolves to the oldest version of the log that answered; null: none
  * @returns what ends it
  */
-function askAfterChanges(ask: (signal: AbortSignal) => Promise<string | null>): () => void {
+function askAfterChanges(ask: (signal: AbortSignal, enough: string | null) => Promise<string | null>): () => void {
   const abort = new AbortController();
   let [isAsking, isStale] = [false, true];
   let answered: string | null = null;
   let told = newest.peek();
-  const isOld = (): boolean => isStale || (told !== newest.peek() && answered !== newest.peek());
+  const isOld = (): boolean => isStale || (told !== newest.peek() && isOlder(answered, newest.peek()));
   const begin = async () => {
     if (isAsking) return;
     isAsking = true;
     while (isOld() && !abort.signal.aborted) {
+      const enough = isStale ? null : newest.peek();
       isStale = false;
       told = newest.peek();
-      answered = await ask(abort.signal);
+      answered = await ask(abort.signal, enough);
     }
     isAsking = false;
   };

@@ -9,12 +9,14 @@ import { startDashboard } from '../../support/web/dashboard.ts';
 
 /** An API of one route that counts how often it computes, over a log of the given revision. */
 function openCounted(limits?: Parameters<typeof rememberAnswers>[0]) {
-  const log = { revision: 'a', computed: [] as string[], permission: 'read' };
+  const log = { revision: 'a', version: 'm9.1', computed: [] as string[], permission: 'read' };
   const api = new Hono<ApiEnv>();
   api.use(async (c, next) => {
     c.set('site', { revision: async () => log.revision } as never);
+    c.set('version', log.version);
     c.set('caller', { name: 'somebody', permission: log.permission } as never);
     await next();
+    c.res.headers.set('x-version', c.var.version ?? '');
   });
   api.use('/api/*', rememberAnswers(limits));
   api.get('/api/*', async (c) => {
@@ -25,7 +27,12 @@ function openCounted(limits?: Parameters<typeof rememberAnswers>[0]) {
   });
   api.onError((error, c) => c.text(error.message, 500));
   const ask = async (path: string) => (await api.request(path)).text();
-  return { log, ask };
+  /** As a viewer that was told this version. */
+  const askAs = async (version: string) => {
+    const answer = await api.request('/api/a', { headers: { 'x-version': version } });
+    return [((await answer.json()) as { readonly count: number }).count, answer.headers.get('x-version')];
+  };
+  return { log, ask, askAs };
 }
 
 test('the same question about the same log is computed once for all', async () => {
@@ -41,6 +48,21 @@ test('the same question about the same log is computed once for all', async () =
   log.permission = 'manage';
   await ask('/api/a');
   expect(log.computed).toHaveLength(4);
+});
+
+test('viewers that were told a version share its answer, though the log changes all the time', async () => {
+  const { log, ask, askAs } = openCounted();
+  expect(await askAs('m9.1')).toEqual([1, 'm9.1']);
+  Object.assign(log, { revision: 'b', version: 'm9.2' });
+  expect(await askAs('m9.1')).toEqual([1, 'm9.1']);
+  expect(await askAs('m9.2')).toEqual([2, 'm9.2']);
+  Object.assign(log, { revision: 'c', version: 'm9.10' });
+  expect(await askAs('m9.2')).toEqual([2, 'm9.2']);
+  // What a server before this one has told says nothing, nor does what it has not told yet.
+  for (const version of ['m8.1', 'm9.11', 'm9', '']) expect(await askAs(version)).toEqual([3, 'm9.10']);
+  // Whoever names no version gets the log as it is.
+  log.revision = 'd';
+  expect(await ask('/api/a')).toContain('"count":4');
 });
 
 test('a failure is shared while it lasts, and never kept', async () => {
