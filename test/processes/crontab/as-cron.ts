@@ -60,3 +60,8 @@ export function runAsCron(
   });
   return { status, output: stdout };
 }
+
+/** As cron calls a wrapped line, whoever runs the tests. */
+export function runWrapped(entry: CronEntry, home: string): ReturnType<typeof runAsCron> {
+  return runAsCron({ ...entry, variables: { ...entry.variables, RUNNER_CALLED_BY: 'cron' } }, home);
+}
