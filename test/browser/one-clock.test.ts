@@ -41,6 +41,8 @@ const look = `(() => {
 })()`;
 
 async function openAt(page: Page, address: string): Promise<Shown> {
+  // Otherwise the answer about another range of time stays until the new one comes.
+  await page.goto('about:blank');
   await page.goto(address);
   await page.locator('main h1').waitFor();
   // It asks several questions, and is what it is once none of them changes it.
