@@ -45,8 +45,11 @@ function refuseWindow({ options: { between } }: Script): string | null {
   return `its @${parsed.fault}${parsed.meant === undefined ? '' : `; did you mean @between ${parsed.meant}?`}`;
 }
 
-function refuseDates({ options: { except = [] } }: Script, place: RulesPlace): string | null {
-  return describeDates('its @except', { text: except.join(' '), limits: { except, between: null } }, place);
+function refuseDates({ options }: Script, place: RulesPlace): string | null {
+  const { except = [] } = options;
+  if (except.length === 0) return null;
+  const rule = { limits: { except, between: null }, ...ruleOf(options), text: except.join(' ') };
+  return describeDates('its @except', rule, place);
 }
 
 /** Its times come, but no crontab line of `runner cron` calls its tier. */

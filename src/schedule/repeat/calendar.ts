@@ -1,14 +1,7 @@
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
-import {
-  type CalendarDay,
-  type CalendarRule,
-  isInCalendar,
-  LAST_INSTANT,
-  type NthDays,
-  type Rhythm,
-  type RuleDays,
-} from './rule.ts';
+import { type CalendarRule, isInCalendar, LAST_INSTANT } from './rule.ts';
+import { isDayOf, REPEATS_AFTER_DAYS } from './rule-days.ts';
 import { firstOpen, openZone, type Stretch } from './stretches.ts';
 
 /** The first time of a rule after a moment; null: none up to the year 9999. */
@@ -76,18 +69,6 @@ const timeless = () => ({ fromMs: Number.NEGATIVE_INFINITY, untilMs: Number.POSI
 /** Four years contain all differences between months and between years. */
 const GAP_DAYS = 4 * 366;
 
-/** The calendar repeats after 400 years. */
-const REPEATS_AFTER_DAYS = 146_097;
-
-/** Whether a rule has any day at all; 30 February has none. */
-export function hasDays(days: RuleDays): boolean {
-  const start = days.rhythm?.from ?? 0;
-  for (let day = start; day < start + REPEATS_AFTER_DAYS; day += 1) {
-    if (isDayOf(days, day)) return true;
-  }
-  return false;
-}
-
 /** The successive times of a rule, up to one that has not passed. */
 export interface TimeSeries {
   /** How many of the times have passed. */
@@ -130,67 +111,6 @@ function* daysAfter(clock: Clock, afterMs: number): Generator<readonly number[],
     if (times.length > 0) yield times;
     lastMs = times.at(-1) ?? lastMs;
   }
-}
-
-/** Whether a rule's days include a day, counted from 1970-01-01. */
-export function isDayOf({ on, rhythm }: RuleDays, day: number, isExcepted = (_: number) => false): boolean {
-  if (rhythm !== undefined && !isInRhythm(rhythm, day)) return false;
-  if (on.period === 'daily') return true;
-  const date = new Date(day * DAY_MS);
-  if (on.period === 'weekly') return on.weekdays.includes(weekdayOf(date));
-  if (on.period === 'cron') return isCronDay(date, on);
-  if (on.period === 'yearly') return date.getUTCMonth() + 1 === on.month && isDayOfMonth(date, [on.day]);
-  if ('days' in on) return isDayOfMonth(date, on.days);
-  return isNth(day, on, isExcepted);
-}
-
-function isInRhythm({ unit, count, from }: Rhythm, day: number): boolean {
-  return day >= from && (periodOf(unit, day) - periodOf(unit, from)) % count === 0;
-}
-
-/** The number of the day, week or month, counted from any one. */
-function periodOf(unit: Rhythm['unit'], day: number): number {
-  if (unit === 'day') return day;
-  // The first Monday of 1970 was 5 January.
-  if (unit === 'week') return Math.floor((day - 4) / 7);
-  const date = new Date(day * DAY_MS);
-  return date.getUTCFullYear() * 12 + date.getUTCMonth();
-}
-
-function isCronDay(date: Date, { days, months, weekdays, isBoth }: Extract<CalendarDay, { period: 'cron' }>): boolean {
-  if (!months.includes(date.getUTCMonth() + 1)) return false;
-  const [isDay, isWeekday] = [days.includes(date.getUTCDate()), weekdays.includes(weekdayOf(date))];
-  return isBoth ? isDay && isWeekday : isDay || isWeekday;
-}
-
-/** 1 is Monday, 7 is Sunday. */
-function weekdayOf(date: Date): number {
-  return date.getUTCDay() || 7;
-}
-
-function isDayOfMonth(date: Date, days: readonly number[]): boolean {
-  const number = date.getUTCDate();
-  return days.includes(number) || (number >= 28 && isOtherMonth(date, 1) && days.some((day) => day > number));
-}
-
-/** Whether a day is one of the nth of its kind in its month, from the first one or from the last one. */
-function isNth(day: number, { nth, kind }: NthDays, isExcepted: (day: number) => boolean): boolean {
-  const date = new Date(day * DAY_MS);
-  const isKind = (each: number): boolean => {
-    const weekday = weekdayOf(new Date(each * DAY_MS));
-    return kind === 'working day' ? weekday <= 5 && !isExcepted(each) : kind === 'day' || weekday === kind;
-  };
-  if (!isKind(day)) return false;
-  const first = day - date.getUTCDate() + 1;
-  const all = Array.from({ length: 31 }, (_, index) => first + index).filter(
-    (each) => isKind(each) && new Date(each * DAY_MS).getUTCMonth() === date.getUTCMonth(),
-  );
-  const index = all.indexOf(day);
-  return nth.includes(index + 1) || nth.includes(index - all.length);
-}
-
-function isOtherMonth(date: Date, daysLater: number): boolean {
-  return new Date(date.getTime() + daysLater * DAY_MS).getUTCMonth() !== date.getUTCMonth();
 }
 
 /** Local time in a rule's zone. */

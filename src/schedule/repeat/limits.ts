@@ -3,18 +3,29 @@ import { ruleZone } from '../../system/base/zone.ts';
 import { type Dates, type DatesProblem, readDates } from './dates.ts';
 import { quote } from './fault.ts';
 import { type RulesPlace, rulesPlace } from './place.ts';
-import { isInCalendar, type RepeatRule } from './rule.ts';
+import { type CalendarRule, isInCalendar, type RepeatRule } from './rule.ts';
+import { hasTimes } from './rule-days.ts';
 import { firstOpen, openZone } from './stretches.ts';
 
-type CheckedRule = Pick<RepeatRule, 'text' | 'limits'>;
+type CheckedRule = Pick<RepeatRule, 'text' | 'limits'> & Partial<Pick<CalendarRule, 'on' | 'rhythm' | 'times'>>;
 
-/** "its schedule … is wrong: holidays.txt:3: …", without a full stop, if a file of dates is wrong; null: none is. */
-export function describeDates(what: string, { text, limits }: CheckedRule, place = rulesPlace()): string | null {
-  for (const file of limits?.except ?? []) {
-    const dates = readFrom(place, file);
-    if ('problem' in dates) return `${what} ${quote(text)} is wrong: ${dates.problem}`;
-  }
-  return null;
+/**
+ * "its schedule … is wrong: holidays.txt:3: …", without a full stop, if a file of dates is wrong, or none of the rule's
+ * times is left; null: all is right.
+ */
+export function describeDates(what: string, rule: CheckedRule, place = rulesPlace()): string | null {
+  const files = rule.limits?.except ?? [];
+  if (files.length === 0) return null;
+  const read = files.map((file) => readFrom(place, file));
+  const wrong = read.find((dates) => 'problem' in dates);
+  if (wrong !== undefined) return `${what} ${quote(rule.text)} is wrong: ${wrong.problem}`;
+  if (hasTimes({ on: { period: 'daily' }, times: [0], ...rule }, exceptedBy(read))) return null;
+  return `${what} ${quote(rule.text)} is wrong: it never comes, as all of its days are in ${files.join(' and ')}`;
+}
+
+function exceptedBy(read: readonly (Dates | DatesProblem)[]): (day: number) => boolean {
+  const usable = read.filter((dates) => 'has' in dates);
+  return (day) => usable.some((dates) => dates.has(day));
 }
 
 /** What is wrong with the files of dates of a job's rule, as `describeDates` and `describeOver` say; null: nothing. */
@@ -63,8 +74,7 @@ const MOST_EXCEPTED_DAYS = 4000;
 export async function openLimits({ limits, zone }: Pick<RepeatRule, 'limits' | 'zone'>): Promise<OpenLimits> {
   const stretchAt = await openZone(zone ?? ruleZone());
   const read = (limits?.except ?? []).map((file) => readFrom(rulesPlace(), file));
-  const usable = read.filter((dates) => 'has' in dates);
-  const isExcepted = (day: number): boolean => usable.some((dates) => dates.has(day));
+  const isExcepted = exceptedBy(read);
   const between = limits?.between ?? null;
   const dayOf = (atMs: number): number => Math.floor((atMs + stretchAt(atMs).offsetMs) / DAY_MS);
   const startOf = (day: number): number => {

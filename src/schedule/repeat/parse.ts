@@ -1,6 +1,5 @@
 import { nearestName } from '../../system/base/suggest.ts';
 import { isZone } from '../../system/base/zone.ts';
-import { hasDays } from './calendar.ts';
 import { parseCron } from './cron.ts';
 import { describeZone, type Ending, readEnding, splitRule } from './ending.ts';
 import { quote, type RuleFault } from './fault.ts';
@@ -15,6 +14,7 @@ import {
   type StartUnit,
   type Unit,
 } from './rule.ts';
+import { hasTimes } from './rule-days.ts';
 import { type ClockTimes, correctStart, correctTimes, delayOf, parseWords, timesOfDay } from './words.ts';
 
 /** Longest rule, in characters. Each end of its job parses it again. */
@@ -156,7 +156,7 @@ function toRule(
   parsed: DaysAndTimes | RuleFault,
 ): { rule: CalendarRule } | RuleFault {
   if ('fault' in parsed) return parsed;
-  if (!hasDays(parsed)) return { fault: 'it never comes, as none of its months has such a day' };
+  if (!hasTimes(parsed)) return { fault: 'it never comes, as none of its months has such a day' };
   return { rule: { kind: 'calendar', text: `${words}${end}`, ...parsed, ...ending } };
 }
 

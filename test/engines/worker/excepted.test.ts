@@ -74,6 +74,20 @@ test.each([
   ]);
 });
 
+test('a script whose dates leave it no day is refused: it would wait for ever', () => {
+  const files = { 'holidays.txt': '12-25\n', 'all.txt': '01-01 to 06-30\n', 'rest.txt': '07-01 to 12-31\n' };
+  const scripts = {
+    'daily/never': ['@schedule yearly on 25 december', '@except holidays.txt'],
+    'daily/split': ['@except all.txt rest.txt'],
+    'daily/night': ['@schedule yearly on 25 december', '@except all.txt'],
+  };
+  const site = makeSite(scripts, files);
+  expect(told(site, 'list')).toContain(
+    'refused: its @except "holidays.txt" is wrong: it never comes, as all of its days are in holidays.txt',
+  );
+  expect(told(site, 'doctor')).toContain('2 scripts refused: daily/never, daily/split');
+});
+
 test('a file whose last date is over is found, until it has further dates', () => {
   const over = `its file of dates holidays.txt ends on ${date(-3)}: add the coming dates`;
   const site = makeSite({ 'hourly/a': ['@except holidays.txt', UTC] }, { 'holidays.txt': `${date(-3)}\n` });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Temporal } from 'temporal-polyfill';
 import { describe, expect, test } from 'vitest';
 import { calendarSeries, latestTime, nextTimeAfter, shortestGapMs } from '../../../src/schedule/repeat/calendar.ts';
+import { describeDates } from '../../../src/schedule/repeat/limits.ts';
 import { parseRepeat } from '../../../src/schedule/repeat/parse.ts';
 import { keepRulesAt } from '../../../src/schedule/repeat/place.ts';
 import { type CalendarRule, explainRepeat, formatInstant } from '../../../src/schedule/repeat/rule.ts';
@@ -62,6 +63,19 @@ describe('a rule gives these times:', () => {
     keepDates('2026-12-24 to 2026-12-31 closed\n2027-01-01\n2027-01-29');
     expect(await timesOf(`${text} in UTC`, expected.length)).toEqual(expected);
   });
+});
+
+test('a rule that its dates leave no time is wrong', () => {
+  keepDates('12-24 to 12-25', '2026-01-01 to 2026-12-31');
+  const wrong = (text: string) => describeDates('The repeat rule', ruleOf(text));
+  expect(wrong('yearly on 25 december at 10:00 except holidays.txt')).toBe(
+    'The repeat rule "yearly on 25 december at 10:00 except holidays.txt" is wrong: ' +
+      'it never comes, as all of its days are in holidays.txt',
+  );
+  // This night ends on a day that is left.
+  expect(wrong('yearly on 25 december every 6 hours from 22:00 to 05:00 except holidays.txt')).toBeNull();
+  expect(wrong('monthly on the last working day at 10:00 except closed.txt')).toBeNull();
+  expect(wrong('every 2 hours except holidays.txt and closed.txt')).toBeNull();
 });
 
 describe('a rule is explained:', () => {
