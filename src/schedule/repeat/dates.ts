@@ -32,9 +32,11 @@ export function readDates(root: string, file: string, allowUnsafe: boolean): Dat
       const { found, cure } = faultOf(root, distrust);
       return { problem: `${found}: ${cure}` };
     }
-    const { size } = statSync(path);
-    if (size <= MOST_BYTES) return parseDates(file, readPlainFile(path));
-    return { problem: `${file} has ${size} bytes; a file of dates has at most ${MOST_BYTES}` };
+    const stats = statSync(path);
+    if (!stats.isFile())
+      return { problem: `${file} is a ${stats.isDirectory() ? 'folder' : 'special file'}, not a file of dates` };
+    if (stats.size <= MOST_BYTES) return parseDates(file, readPlainFile(path));
+    return { problem: `${file} has ${stats.size} bytes; a file of dates has at most ${MOST_BYTES}` };
   } catch (error) {
     const hint = `write it with a date such as 2026-12-25 in each line`;
     if (errorCode(error) === 'ENOENT') return { problem: `${file} does not exist in ${root}: ${hint}` };

@@ -11,8 +11,10 @@ export function parseWindow(text: string): TimeWindow | RuleFault {
   if (from === to && from != null) return { fault: `between needs two different times, found ${quote(text)}` };
   if (from != null && to != null && / and /i.test(text)) return { from, to };
   const fault = `between needs two times such as between 22:00 and 05:00, found ${quote(text)}`;
-  const [meantFrom, meantTo] = words.map(guessTime);
-  return meantFrom == null || meantTo == null ? { fault } : { fault, meant: `${meantFrom} and ${meantTo}` };
+  const [meantFrom, meantTo] = words.map((word) => guessTime(word.replace(/^24(?=\D|$)/, '00')));
+  return meantFrom == null || meantTo == null || meantFrom === meantTo
+    ? { fault }
+    : { fault, meant: `${meantFrom} and ${meantTo}` };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -121,9 +122,9 @@ describe('only a file of the root is read:', () => {
     const { root } = makeRoot();
     const hint = 'write it with a date such as 2026-12-25 in each line';
     expect(readDates(root, 'none.txt', false)).toEqual({ problem: `none.txt does not exist in ${root}: ${hint}` });
-    expect(readDates(root, 'folder', false)).toEqual({
-      problem: expect.stringMatching(/^folder cannot be read: EISDIR/),
-    });
+    expect(readDates(root, 'folder', false)).toEqual({ problem: 'folder is a folder, not a file of dates' });
+    execFileSync('mkfifo', [join(root, 'pipe')]);
+    expect(readDates(root, 'pipe', true)).toEqual({ problem: 'pipe is a special file, not a file of dates' });
   });
 
   test('one that others can write is refused unless that is allowed', () => {

@@ -20,6 +20,7 @@ describe('a window is read:', () => {
     ['22:00-05:00', '22:00 and 05:00'],
     ['22 and 5', '22:00 and 05:00'],
     ['noon and midnight', '12:00 and 00:00'],
+    ['22:00 and 24:00', '22:00 and 00:00'],
   ])('%s is corrected', (text, meant) => {
     expect(parseWindow(text)).toMatchObject({ meant });
   });
@@ -27,6 +28,7 @@ describe('a window is read:', () => {
   test.each([
     ['22:00', 'between needs two times such as between 22:00 and 05:00, found "22:00"'],
     ['22:00 and 25:00', 'between needs two times such as between 22:00 and 05:00, found "22:00 and 25:00"'],
+    ['00:00 and 24:00', 'between needs two times such as between 22:00 and 05:00, found "00:00 and 24:00"'],
     ['22:00 and 22:00', 'between needs two different times, found "22:00 and 22:00"'],
   ])('%s is refused', (text, fault) => {
     expect(parseWindow(text)).toEqual({ fault });
