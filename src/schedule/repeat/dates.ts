@@ -1,4 +1,4 @@
-import { realpathSync, statSync } from 'node:fs';
+import { type BigIntStats, realpathSync, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { errorCode } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
@@ -21,27 +21,52 @@ export interface DatesProblem {
 
 const MOST_BYTES = 64 * 1024;
 
-/** Reads a file of dates; `file` is a path from the root. */
+/** Files as they were read last, by path. */
+const known = new Map<string, { readonly version: string; readonly dates: Dates }>();
+
+/** Within this time, in milliseconds, a second change of a file may leave its times as they are. */
+const SAME_TICK_MS = 2000;
+
+/** Reads a file of dates, if it is not as it was read before; `file` is a path from the root. */
 export function readDates(root: string, file: string, allowUnsafe: boolean): Dates | DatesProblem {
   const path = resolve(root, file);
   try {
-    const real = relative(realpathSync(root), realpathSync(path));
-    if (/^(?:\.\.)?(?:\/|$)/.test(real)) return { problem: `${file} is not in the root ${root}` };
-    const [distrust] = allowUnsafe ? [] : judgePath(root, path);
-    if (distrust !== undefined) {
-      const { found, cure } = faultOf(root, distrust);
-      return { problem: `${found}: ${cure}` };
-    }
-    const stats = statSync(path);
-    if (!stats.isFile())
-      return { problem: `${file} is a ${stats.isDirectory() ? 'folder' : 'special file'}, not a file of dates` };
-    if (stats.size <= MOST_BYTES) return parseDates(file, readPlainFile(path));
-    return { problem: `${file} has ${stats.size} bytes; a file of dates has at most ${MOST_BYTES}` };
+    const stats = statSync(path, { bigint: true });
+    const { dev, ino, size, ctimeNs, ctimeMs } = stats;
+    // The time of a change tells also of another mode or owner.
+    const version = [root, allowUnsafe, dev, ino, size, ctimeNs].join();
+    const before = known.get(path);
+    if (before?.version === version) return before.dates;
+    const dates = readTrusted({ root, file, path, allowUnsafe }, stats);
+    if ('has' in dates && Date.now() - Number(ctimeMs) > SAME_TICK_MS) known.set(path, { version, dates });
+    return dates;
   } catch (error) {
     const hint = `write it with a date such as 2026-12-25 in each line`;
     if (errorCode(error) === 'ENOENT') return { problem: `${file} does not exist in ${root}: ${hint}` };
     return { problem: `${file} cannot be read: ${(error as Error).message}` };
   }
+}
+
+interface Place {
+  readonly root: string;
+  readonly file: string;
+  readonly path: string;
+  readonly allowUnsafe: boolean;
+}
+
+function readTrusted({ root, file, path, allowUnsafe }: Place, stats: BigIntStats): Dates | DatesProblem {
+  const real = relative(realpathSync(root), realpathSync(path));
+  if (/^(?:\.\.)?(?:\/|$)/.test(real)) return { problem: `${file} is not in the root ${root}` };
+  const [distrust] = allowUnsafe ? [] : judgePath(root, path);
+  if (distrust !== undefined) {
+    const { found, cure } = faultOf(root, distrust);
+    return { problem: `${found}: ${cure}` };
+  }
+  if (!stats.isFile()) {
+    return { problem: `${file} is a ${stats.isDirectory() ? 'folder' : 'special file'}, not a file of dates` };
+  }
+  if (stats.size <= MOST_BYTES) return parseDates(file, readPlainFile(path));
+  return { problem: `${file} has ${stats.size} bytes; a file of dates has at most ${MOST_BYTES}` };
 }
 
 function parseDates(file: string, source: string): Dates | DatesProblem {

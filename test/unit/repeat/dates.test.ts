@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type Dates, readDates } from '../../../src/schedule/repeat/dates.ts';
 import { DAY_MS } from '../../../src/system/base/values.ts';
 import { makeTemporaryRoot } from '../../support/root.ts';
+import { until } from '../../support/until.ts';
 
 const dayOf = (date: string): number => Date.parse(`${date}T00:00:00Z`) / DAY_MS;
 
@@ -138,5 +139,26 @@ describe('only a file of the root is read:', () => {
       ),
     });
     expect(readDates(root, 'open.txt', true)).toMatchObject({ last: dayOf('2026-12-25') });
+  });
+});
+
+describe('a file that is read again and again', () => {
+  /** Bytes that this process has read so far. */
+  const readSoFar = (): number => Number(/rchar: (\d+)/.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
+
+  test('is read once, as long as it does not change', async () => {
+    const root = makeTemporaryRoot({ 'holidays.txt': `2026-12-25 ${'x'.repeat(60_000)}` });
+    await until('reads without the file', () => {
+      const before = readSoFar();
+      for (let count = 0; count < 50; count += 1) {
+        expect(readDates(root, 'holidays.txt', false)).toMatchObject({ last: dayOf('2026-12-25') });
+      }
+      return readSoFar() - before < 60_000;
+    });
+    writeFileSync(join(root, 'holidays.txt'), '2026-12-26');
+    expect(readDates(root, 'holidays.txt', false)).toMatchObject({ last: dayOf('2026-12-26') });
+    chmodSync(join(root, 'holidays.txt'), 0o666);
+    expect(readDates(root, 'holidays.txt', false)).toHaveProperty('problem');
+    expect(readDates(join(root, 'jobs'), join(root, 'holidays.txt'), true)).toHaveProperty('problem');
   });
 });
