@@ -152,7 +152,7 @@ async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number,
     Math.max(...names.map((name) => tierPeriodMs(name.split('/')[0] as string) ?? 0));
   const isLong = ({ runAt }: ScriptStandRow, names: readonly string[]): boolean =>
     nowMs - runAt > threshold * longestMs(names) + HOUR_MS;
-  const suspects = linked.filter((script) => isLong(script, [script.name]));
+  const suspects = linked.filter((script) => isLong(script, [script.name]) || nowMs - script.runAt > MISSED_MS);
   if (suspects.length === 0) return [];
   const { describeWaits, readStand, withoutFailures } = await import('../queue/links.ts');
   const { discovery } = await lookIntoJobs(root);
@@ -183,10 +183,13 @@ async function judgeLinked(linked: readonly ScriptStandRow[], threshold: number,
   return wrong;
 }
 
+/** Each window opens within a day; a pass may come an hour late. */
+const MISSED_MS = DAY_MS + HOUR_MS;
+
 /** Whether nothing but its window has kept a script for more than a day, in which the window was open. */
 function isMissed({ runAt }: ScriptStandRow, { gate, queuedAt }: Stand, { nowMs }: CheckFacts): boolean {
   if (queuedAt === null || gate.waits.length > 0 || gate.hold?.cause !== 'window') return false;
-  return nowMs - Math.max(runAt, ...Object.values(gate.ends)) > DAY_MS + HOUR_MS;
+  return nowMs - Math.max(runAt, ...Object.values(gate.ends)) > MISSED_MS;
 }
 
 function tellMissed({ name, runAt }: ScriptStandRow, { options }: Script, { nowMs }: CheckFacts): Wrong {

@@ -129,13 +129,13 @@ test('settings give windows, and the zone of a schedule is that of its script', 
   expect(site.job('hourly/a')).toMatchObject({ state: 'queued' });
 });
 
-test('a window that no pass comes into for more than a day is found', () => {
-  const site = makeSite({ 'hourly/a': [shut, UTC] });
-  site.ran('hourly');
-  expect(site.call('check').stdout).not.toContain('hourly/a');
-  changeLog(site.root, `update jobs set run_at = run_at - ${30 * HOUR} where name = 'hourly/a'`);
+test.each(['hourly', 'weekly'])('a window that no pass comes into for more than a day is found: %s', (tier) => {
+  const site = makeSite({ [`${tier}/a`]: [shut, UTC] });
+  site.ran(tier);
+  expect(site.call('check').stdout).not.toContain(`${tier}/a`);
+  changeLog(site.root, `update jobs set run_at = run_at - ${30 * HOUR} where name = '${tier}/a'`);
   expect(site.call('check').stdout.replaceAll(/\s+/g, ' ')).toContain(
-    `hourly/a has waited for 1d 6h: no pass came between ${shut.slice(9)}`,
+    `${tier}/a has waited for 1d 6h: no pass came between ${shut.slice(9)}`,
   );
 });
 
