@@ -4,6 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } fr
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { globSync } from 'glob';
 import { lock } from 'proper-lockfile';
 
@@ -76,9 +77,16 @@ async function build(sources: string): Promise<void> {
   await promisify(execFile)(process.execPath, [join(project, 'src/dashboard/client/generate.ts')]);
   await run('tsdown', '--out-dir', fresh);
   await run('vite', 'build', '--config', 'src/dashboard/page/vite.config.ts', '--outDir', fresh);
+  await packPage(join(fresh, 'dashboard.html'));
   rmSync(stamp, { force: true });
   replaceFiles(fresh);
   await writeFile(stamp, sources);
+}
+
+/** As browsers get it: to compress it takes a tenth of a server's start. */
+async function packPage(page: string): Promise<void> {
+  await writeFile(`${page}.gz`, gzipSync(readFileSync(page), { level: 9 }));
+  rmSync(page);
 }
 
 /** The entries come last: what they load lazily must be there before them. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
+import { gunzip } from 'node:zlib';
 import { type Address, countHosts, refuseForeign, safeHeaders } from './access/browsers.ts';
 import type { BuiltPage } from './built-page.ts';
 import { isKnown, takesGzip } from './live/memo.ts';
@@ -13,11 +13,10 @@ import { isKnown, takesGzip } from './live/memo.ts';
  * @returns a function that returns false for a request that the API has to answer or to refuse
  */
 export function servePage(
-  { html, sources }: BuiltPage,
+  { gzipped, sources }: Pick<BuiltPage, 'gzipped' | 'sources'>,
   address: Address,
 ): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
-  const tag = createHash('sha256').update(html).digest('base64url');
-  let gzipped: Promise<Buffer> | undefined;
+  const tag = createHash('sha256').update(gzipped).digest('base64url');
   const headers = {
     ...safeHeaders(address.url?.protocol === 'https:'),
     'content-type': 'text/html; charset=UTF-8',
@@ -30,11 +29,10 @@ export function servePage(
     const isCompressed = takesGzip(asked['accept-encoding']?.toString());
     const etag = isCompressed ? `"${tag}-gzip"` : `"${tag}"`;
     if (isKnown(asked['if-none-match'], tag)) return void outgoing.writeHead(304, { ...headers, etag }).end();
-    if (isCompressed) gzipped ??= promisify(gzip)(html);
-    const body = isCompressed ? await gzipped : html;
+    const body = isCompressed ? gzipped : await promisify(gunzip)(gzipped);
     const form = {
       ...(isCompressed && { 'content-encoding': 'gzip' }),
-      'content-length': Buffer.byteLength(body ?? ''),
+      'content-length': body.length,
     };
     outgoing.writeHead(200, { ...headers, etag, ...form }).end(method === 'HEAD' ? undefined : body);
   };
