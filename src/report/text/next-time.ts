@@ -1,4 +1,4 @@
-import type { Tier } from '../../discovery/script.ts';
+import { hasWindow, type Tier } from '../../discovery/script.ts';
 import { printableLine } from '../../system/base/text.ts';
 import { isFarFromPass, type NextTime } from '../model/next/next-times.ts';
 import type { Clock } from './clock.ts';
@@ -48,7 +48,8 @@ export function withFarPasses(tiers: readonly Tier[], times: readonly NextTime[]
   return tiers.map((tier) => ({
     ...tier,
     scripts: tier.scripts.map((script) => {
-      const warning = byScript.get(script.name) ?? null;
+      // One with a window is to run later.
+      const warning = hasWindow(script) ? null : (byScript.get(script.name) ?? null);
       return warning === null ? script : { ...script, warnings: [...script.warnings, warning] };
     }),
   }));

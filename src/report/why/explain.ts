@@ -111,12 +111,12 @@ function explainNeverCalled({ periodMs, isInCrontab, expected }: TierState, hand
   return wrong('called', `${what}${hand}`, INSTALL);
 }
 
-function explainSchedule({ next, leftOutUntilMs, nowMs }: WhyFacts, clock: Clock): Finding[] {
+function explainSchedule({ next, links, leftOutUntilMs, nowMs }: WhyFacts, clock: Clock): Finding[] {
   if (leftOutUntilMs !== null) return [notable('except', `left out until ${clock.short(leftOutUntilMs)}`, null)];
   if (next === null) return [];
   const schedule = describeSchedule(next);
   const text = schedule === '' ? 'once after each boot' : `${schedule}: ${describeNextTime(next, clock, nowMs)}`;
-  const far = warnOfFarPass(next, clock);
+  const far = links?.hasWindow ? null : warnOfFarPass(next, clock);
   return [
     far === null
       ? fine('schedule', text)

@@ -1,4 +1,4 @@
-import { fileChangedMs, mayBeLeftOut, mayHaveToWait, type Script } from '../../discovery/script.ts';
+import { fileChangedMs, hasWindow, mayBeLeftOut, mayHaveToWait, type Script } from '../../discovery/script.ts';
 import type { Site } from '../../discovery/site.ts';
 import { findPause } from '../../queue/pauses.ts';
 import type { CrashPolicy } from '../../settings/settings.ts';
@@ -31,6 +31,7 @@ interface LinkFacts {
   readonly untilMs: number | null;
   /** Whether it waits for other scripts at all. */
   readonly hasLinks: boolean;
+  readonly hasWindow: boolean;
 }
 
 /** Facts of the log and the file system about one script. */
@@ -104,7 +105,7 @@ export async function readWhyFacts(site: Site, script: string, file: Script | nu
 async function readLinks(site: Site, file: Script): Promise<LinkFacts | null> {
   const { readWordedStand } = await import('../../queue/links.ts');
   const stand = await readWordedStand(site, file);
-  return stand && { ...stand, hasLinks: file.links !== undefined };
+  return stand && { ...stand, hasLinks: file.links !== undefined, hasWindow: hasWindow(file) };
 }
 
 async function readLeftOut({ nowMs }: Site, { options }: Script): Promise<number | null> {

@@ -267,7 +267,7 @@ function concludeTier(facts: WhyFacts, clock: Clock): string {
 }
 
 /** Describes the next time of a script with times of its own, whose tier is called. */
-function concludeTimes({ next, tier, nowMs }: WhyFacts, clock: Clock): string | null {
+function concludeTimes({ next, tier, links, nowMs }: WhyFacts, clock: Clock): string | null {
   if (next === null || tier.expected?.isOverdue) return null;
   if (next.schedule === null)
     return 'It runs once after the next boot of this machine, with the first pass of any tier.';
@@ -275,8 +275,11 @@ function concludeTimes({ next, tier, nowMs }: WhyFacts, clock: Clock): string | 
   const name = printableLine(tier.tier);
   const about = next.passMs === null || tier.isDue ? '' : `, about ${clock.short(next.passMs)}`;
   const when = clock.short(next.atMs);
-  if (next.atMs <= nowMs) return `Its time, ${when}, has come: it will run with the next pass of ${name}${about}.`;
-  return `It waits for its next time, ${when}, and will run with the pass of ${name} after that${about}.`;
+  const inWindow = links?.hasWindow ? 'the first pass of any tier in its window' : null;
+  if (next.atMs <= nowMs) {
+    return `Its time, ${when}, has come: it will run with ${inWindow ?? `the next pass of ${name}`}${about}.`;
+  }
+  return `It waits for its next time, ${when}, and will run with ${inWindow ?? `the pass of ${name} after that`}${about}.`;
 }
 
 function concludeNeverCalled({ tier, isInCrontab, expected }: TierState, clock: Clock): string {

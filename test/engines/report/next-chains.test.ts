@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { Site } from '../../../src/discovery/site.ts';
 import { readNext } from '../../../src/report/model/next/next.ts';
+import { readNextTimes } from '../../../src/report/model/next/next-times.ts';
 import type { CrontabTimes } from '../../../src/schedule/crontab-times.ts';
 import { executable, makeTemporaryRoot } from '../../support/root.ts';
 import { running, writeLog } from '../../support/written-log.ts';
@@ -41,6 +42,7 @@ async function makeSite(scripts: Readonly<Record<string, readonly string[]>>) {
   };
   return {
     ...log,
+    open,
     next,
     /** Has succeeded for days, at that time of the day, and takes so long. */
     usually: async (script: string, minutes: number) => {
@@ -167,6 +169,22 @@ test('a script that waits for its window comes with the first call in it', async
       },
     ],
   });
+});
+
+test('a script with times of its own and a window is told the call that runs it, by all views', async () => {
+  const site = await makeSite({
+    'daily/night': ['@schedule daily at 12:00', '@between 22:00 and 05:00', '@timezone UTC'],
+    'hourly/late': ['@schedule daily at 12:00', '@between 22:00 and 05:00', '@timezone UTC'],
+    // No call comes into it.
+    'hourly/never': ['@schedule daily at 12:15', '@between 22:30 and 23:00', '@timezone UTC'],
+  });
+  expect((await site.next(2 * DAY)).told).toEqual(['22:20 hourly/late window', '03:00 daily/night schedule']);
+  const times = await readNextTimes(site.open(), (await site.open().jobs()).discovery.tiers);
+  expect(times.map(({ script, passMs }) => `${script} ${passMs && timeOf(passMs)}`).toSorted()).toEqual([
+    'daily/night 03:00',
+    'hourly/late 22:20',
+    'hourly/never null',
+  ]);
 });
 
 test('a script whose others have come, and which no pass has run yet, comes with the next call', async () => {

@@ -1,4 +1,4 @@
-import { isOfEachPass, linksOf, mayHaveToWait, type Script } from '../../../discovery/script.ts';
+import { hasWindow, isOfEachPass, linksOf, mayHaveToWait, type Script } from '../../../discovery/script.ts';
 import { hostOf } from '../../../queue/add/scripts.ts';
 import { describeGate, foreseeOrder, type Gate, mayWait, namesOf, readGates } from '../../../queue/links.ts';
 import { openingAt, ruleOf, slotAt } from '../../../schedule/script-times.ts';
@@ -6,6 +6,7 @@ import { record, shown, type Values } from '../../../system/base/record.ts';
 import { inChainOrder, linkRecord } from '../chain.ts';
 import { selectRunning } from '../runs/run.ts';
 import { type Ahead, type Coming, filled, isPaused } from './coming.ts';
+import { findCallInWindow } from './next-times.ts';
 
 /** A queued script that waits, for longer than was asked, or nobody knows how long. */
 export const waitingNextRecord = record('NextWaiting', {
@@ -157,7 +158,7 @@ interface RunOf {
   readonly isNow: boolean;
 }
 
-/** When and why it runs; null: nobody knows. */
+/** When and why it runs: never, if no call comes into its window. Null: nobody knows. */
 async function foreseeRun(
   ahead: Ahead,
   gated: GatedScript,
@@ -176,8 +177,9 @@ async function foreseeRun(
   const reason = openMs > readyMs || (isNow && gate.hold?.cause === 'window') ? 'window' : 'after';
   // The pass that ends the others goes on with it.
   if (openMs === ends.endMs) return { atMs: openMs, reason };
-  const calls = ahead.states.flatMap(({ callAfter }) => callAfter(openMs) ?? []);
-  return calls.length === 0 ? null : { atMs: Math.min(...calls), reason };
+  const callMs = await findCallInWindow(script, ahead.states, openMs);
+  if (callMs !== null) return { atMs: callMs, reason };
+  return hasWindow(script) ? { atMs: Number.POSITIVE_INFINITY, reason } : null;
 }
 
 interface Ends {

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
-import { fileChangedMs, hasOwnTimes, type Script, type Tier } from '../../../discovery/script.ts';
+import { fileChangedMs, hasOwnTimes, hasWindow, type Script, type Tier } from '../../../discovery/script.ts';
+import type { Site } from '../../../discovery/site.ts';
 import { tierPeriodMs } from '../../../schedule/period.ts';
 import { nextTimeAfter } from '../../../schedule/repeat/calendar.ts';
 import type { ActivityLog } from '../../../store/schema.ts';
@@ -20,10 +21,14 @@ export const nextTimeRecord = record('NextTime', {
   /** By its schedule; null: there is none, or it has no schedule. */
   next: shown.instant.orNull.from('atMs').about('A time in the past has come, and waits for a pass'),
   /** Null: nothing can be expected. */
-  nextPass: shown.instant.orNull.from('passMs').about('When the pass of its tier that will run it is expected'),
+  nextPass: shown.instant.orNull
+    .from('passMs')
+    .about('When the pass that will run it is expected: one of its tier; of any, if it has a window'),
 });
 
 export type NextTime = Values<typeof nextTimeRecord>;
+
+type SiteOfTimes = SiteOfTiers & Pick<Site, 'jobs'>;
 
 /**
  * The next times of all scripts that have some of their own, in the order of their tiers.
@@ -31,7 +36,7 @@ export type NextTime = Values<typeof nextTimeRecord>;
  * @param known the tiers whose state has been read already
  */
 export async function readNextTimes(
-  site: SiteOfTiers,
+  site: SiteOfTimes,
   tiers: readonly Tier[],
   known: readonly TierState[] = [],
 ): Promise<NextTime[]> {
@@ -45,11 +50,44 @@ export async function readNextTimes(
   return times;
 }
 
-async function readNextTime(site: SiteOfTiers, script: Script, tier: Tier, state: TierState): Promise<NextTime> {
+async function readNextTime(site: SiteOfTimes, script: Script, tier: Tier, state: TierState): Promise<NextTime> {
   const { schedule = null, timezone = null, reboot = false } = script.options;
   const atMs = schedule === null ? null : await findTime(site, script, tier);
-  const passMs = atMs === null ? null : state.callAfter(Math.max(atMs, site.nowMs));
+  const passMs = atMs === null ? null : await findPass(site, script, state, Math.max(atMs, site.nowMs));
   return { script: script.name, tier: tier.name, schedule, timezone, isAfterBoot: reboot, atMs, passMs };
+}
+
+/** A pass of its tier queues it; one with a window is run by the first pass of any tier in that. */
+async function findPass(site: SiteOfTimes, script: Script, state: TierState, fromMs: number): Promise<number | null> {
+  const queuedMs = state.callAfter(fromMs);
+  if (queuedMs === null || !hasWindow(script)) return queuedMs;
+  const { openingAt } = await import('../../../schedule/script-times.ts');
+  const openMs = await openingAt(script.options, queuedMs);
+  if (openMs === queuedMs) return queuedMs;
+  const { discovery } = await site.jobs();
+  const states = await Array.fromAsync(discovery.tiers, ({ name }) => readTierState(site, name, []));
+  return await findCallInWindow(script, states, openMs);
+}
+
+/** Most openings to look at: calls once a week come into a window soon, or never. */
+const MOST_OPENINGS = 32;
+
+/** The first call of any tier from a time on that comes into a script's window; null: none is expected. */
+export async function findCallInWindow(
+  { options }: Script,
+  states: readonly TierState[],
+  fromMs: number,
+): Promise<number | null> {
+  const { openingAt } = await import('../../../schedule/script-times.ts');
+  let openMs = await openingAt(options, fromMs);
+  for (let count = 0; count < MOST_OPENINGS; count += 1) {
+    const calls = states.flatMap(({ callAfter }) => callAfter(openMs) ?? []);
+    if (calls.length === 0) return null;
+    const callMs = Math.min(...calls);
+    openMs = await openingAt(options, callMs);
+    if (openMs === callMs) return callMs;
+  }
+  return null;
 }
 
 /** One that has come and waits for a pass, else the next one. */
