@@ -1,8 +1,8 @@
 import { shortestPeriodMs } from '../schedule/period.ts';
 import { shortestGapMs } from '../schedule/repeat/calendar.ts';
-import { describeZone } from '../schedule/repeat/ending.ts';
+import { describeZone } from '../schedule/repeat/grammar/ending.ts';
+import { readSchedule } from '../schedule/repeat/grammar/parse.ts';
 import { describeDates, describeOver } from '../schedule/repeat/limits.ts';
-import { readSchedule } from '../schedule/repeat/parse.ts';
 import type { RulesPlace } from '../schedule/repeat/place.ts';
 import { parseWindow } from '../schedule/repeat/window.ts';
 import { ruleOf } from '../schedule/script-times.ts';

@@ -275,7 +275,7 @@ async function readClocks(lines: readonly CrontabLine[], zone: string | null): P
 
 /** Null for times that only this host's cron understands, such as `5~30 * * * *`. */
 async function readFirings({ times, sieve }: CrontabLine, zone: string | null): Promise<NextFiring | null> {
-  const { parseSchedule } = await import('./repeat/parse.ts');
+  const { parseSchedule } = await import('./repeat/grammar/parse.ts');
   const { openTimes } = await import('./repeat/calendar.ts');
   const parsed = parseSchedule(times, zone);
   if ('problem' in parsed) return null;

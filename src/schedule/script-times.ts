@@ -2,7 +2,7 @@ import type { ScriptOptions } from '../settings/settings.ts';
 import { DAY_MS } from '../system/base/values.ts';
 import { ruleZone } from '../system/base/zone.ts';
 import { latestTime, nextTimeAfter } from './repeat/calendar.ts';
-import { parseSchedule } from './repeat/parse.ts';
+import { parseSchedule } from './repeat/grammar/parse.ts';
 import { type CalendarRule, LAST_INSTANT } from './repeat/rule.ts';
 import { nextOpening, parseWindow } from './repeat/window.ts';
 

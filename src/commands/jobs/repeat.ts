@@ -1,8 +1,8 @@
 import { formatJson } from '../../report/json.ts';
 import { openTextOutput } from '../../report/terminal/screen.ts';
 import { createClock } from '../../report/text/clock.ts';
+import { parseRepeat, parseSchedule } from '../../schedule/repeat/grammar/parse.ts';
 import { describeDates } from '../../schedule/repeat/limits.ts';
-import { parseRepeat, parseSchedule } from '../../schedule/repeat/parse.ts';
 import {
   explainRepeat,
   formatInstant,

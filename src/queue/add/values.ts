@@ -172,7 +172,7 @@ export async function readRule(text: unknown, also = ''): Promise<RepeatRule> {
     throw invalid('A repeat rule', `text such as SCHEDULED, +1 HOUR${also}`, text, 'repeat');
   }
   // The reader of rules is large, and most jobs have none.
-  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const { parseRepeat } = await import('../../schedule/repeat/grammar/parse.ts');
   const parsed = parseRepeat(text);
   if ('problem' in parsed) throw new QueueError('invalid', parsed.problem, { field: 'repeat' });
   const { rule } = parsed;

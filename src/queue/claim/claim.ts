@@ -230,7 +230,7 @@ async function adoptRule(
 ): Promise<ClaimedRow | null> {
   const text = (job.repeat as string).trim();
   // An empty rule means none, as for jobs added in any other way.
-  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const { parseRepeat } = await import('../../schedule/repeat/grammar/parse.ts');
   const parsed = text === '' ? null : parseRepeat(text);
   if (parsed !== null && 'problem' in parsed) {
     return await end(session, before, { kind: 'fail', reason: parsed.problem }, claim);

@@ -1,4 +1,4 @@
-import { parseRepeat } from '../../schedule/repeat/parse.ts';
+import { parseRepeat } from '../../schedule/repeat/grammar/parse.ts';
 import { fixedUnitMs } from '../../schedule/repeat/rule.ts';
 import type { ExternalDatabase, ExternalRow } from '../../store/external/external-database.ts';
 import { openBedrockRows } from '../../store/external/external-database.ts';

@@ -151,7 +151,7 @@ function toNext({ runAt, scheduledFor }: PlannedTime) {
 
 /** Null: its rule gives no further time. */
 export async function planRepeat(job: JobHead, at: number, cap: number) {
-  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const { parseRepeat } = await import('../../schedule/repeat/grammar/parse.ts');
   const parsed = parseRepeat(job.repeat as string);
   if ('problem' in parsed) return parsed;
   return await planNext(parsed.rule, momentsOf(job, at), { missed: job.missed_policy, nowMs: at, cap });

@@ -4,8 +4,8 @@ import { errorCode } from '../../system/base/errors.ts';
 import { readPlainFile } from '../../system/base/plain-file.ts';
 import { DAY_MS } from '../../system/base/values.ts';
 import { faultOf, judgePath } from '../../system/place/trust.ts';
-import { quote } from './fault.ts';
-import { LEAP_YEAR, parseDate } from './names.ts';
+import { quote } from './grammar/fault.ts';
+import { LEAP_YEAR, parseDate } from './grammar/names.ts';
 
 /** The dates of a file. Days are counted from 1970-01-01. */
 export interface Dates {

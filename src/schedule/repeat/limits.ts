@@ -1,7 +1,7 @@
 import { DAY_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
 import { type Dates, type DatesProblem, readDates } from './dates.ts';
-import { quote } from './fault.ts';
+import { quote } from './grammar/fault.ts';
 import { type RulesPlace, rulesPlace } from './place.ts';
 import { type CalendarRule, isInCalendar, type RepeatRule } from './rule.ts';
 import { hasTimes } from './rule-days.ts';

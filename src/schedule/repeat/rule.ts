@@ -1,7 +1,7 @@
 import { capitalized } from '../../system/base/text.ts';
 import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
 import { ruleZone } from '../../system/base/zone.ts';
-import { months, weekdays, writeOrdinal } from './names.ts';
+import { months, weekdays, writeOrdinal } from './grammar/names.ts';
 
 /** The moment of a job from which its rule counts. */
 export type BaseMoment = 'scheduled' | 'started' | 'finished';

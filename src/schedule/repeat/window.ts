@@ -1,5 +1,5 @@
 import { ruleZone } from '../../system/base/zone.ts';
-import { guessTime, quote, type RuleFault, readClockTime } from './fault.ts';
+import { guessTime, quote, type RuleFault, readClockTime } from './grammar/fault.ts';
 import type { TimeWindow } from './rule.ts';
 import { firstOpen, openZone } from './stretches.ts';
 

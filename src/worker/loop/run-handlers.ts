@@ -78,7 +78,7 @@ async function doubtDates(run: HandlerRun): Promise<HandlerRun> {
   const { job, script } = run;
   if (script === null || job.repeat === null || !/ except /i.test(job.repeat)) return run;
   const { findDoubt } = await import('../../schedule/repeat/limits.ts');
-  const { parseRepeat } = await import('../../schedule/repeat/parse.ts');
+  const { parseRepeat } = await import('../../schedule/repeat/grammar/parse.ts');
   const parsed = parseRepeat(job.repeat);
   const doubt = 'rule' in parsed ? findDoubt(parsed.rule) : null;
   return doubt === null ? run : { ...run, script: { ...script, doubt } };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type DueFacts, decideDue } from '../../../src/schedule/due.ts';
 import { periodStart, tierPeriodMs } from '../../../src/schedule/period.ts';
-import { parseSchedule } from '../../../src/schedule/repeat/parse.ts';
+import { parseSchedule } from '../../../src/schedule/repeat/grammar/parse.ts';
 import type { CalendarRule } from '../../../src/schedule/repeat/rule.ts';
 import { dueTime } from '../../../src/schedule/script-times.ts';
 import { pathWithoutCrontab } from '../../support/command.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseRepeat } from '../../../src/schedule/repeat/parse.ts';
+import { parseRepeat } from '../../../src/schedule/repeat/grammar/parse.ts';
 import type { RepeatRule } from '../../../src/schedule/repeat/rule.ts';
 import { tries } from '../../support/tries.ts';
 import { problemOf, ruleOf } from './support.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { nextTimeAfter } from '../../../src/schedule/repeat/calendar.ts';
-import { parseSchedule } from '../../../src/schedule/repeat/parse.ts';
+import { parseSchedule } from '../../../src/schedule/repeat/grammar/parse.ts';
 import { formatInstant } from '../../../src/schedule/repeat/rule.ts';
 import { DAY_MS } from '../../../src/system/base/values.ts';
 import { at } from './support.ts';

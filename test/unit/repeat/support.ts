@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { parseRepeat } from '../../../src/schedule/repeat/parse.ts';
+import { parseRepeat } from '../../../src/schedule/repeat/grammar/parse.ts';
 import {
   type CalendarRule,
   formatInstant,

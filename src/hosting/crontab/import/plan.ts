@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, parse } from 'node:path';
 import { parseTierPeriod, tierPeriodMs } from '../../../schedule/period.ts';
 import { shortestGapMs } from '../../../schedule/repeat/calendar.ts';
-import { parseSchedule } from '../../../schedule/repeat/parse.ts';
+import { parseSchedule } from '../../../schedule/repeat/grammar/parse.ts';
 import { isExecName } from '../../../system/base/exec-name.ts';
 import { DAY_MS } from '../../../system/base/values.ts';
 import { machineZone } from '../../../system/base/zone.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, isAbsolute, join } from 'node:path';
-import { nicknames } from '../../../schedule/repeat/cron.ts';
+import { nicknames } from '../../../schedule/repeat/grammar/cron.ts';
 import { readIfThere } from '../../../system/base/values.ts';
 import { findProgram, isExecutable } from '../../../system/process/programs.ts';
 import { BUILTINS, isInterpreter, isWrapper } from './command.ts';

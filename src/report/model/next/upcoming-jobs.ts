@@ -115,7 +115,7 @@ async function nextTimeOf(
   finished: number,
 ): Promise<PlannedTime | null> {
   if (repeat === null) return null;
-  const { parseRepeat } = await import('../../../schedule/repeat/parse.ts');
+  const { parseRepeat } = await import('../../../schedule/repeat/grammar/parse.ts');
   const parsed = parseRepeat(repeat);
   if ('problem' in parsed) return null;
   const { missedCap: cap } = defaultSettings.queue;

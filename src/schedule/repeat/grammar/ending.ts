@@ -1,9 +1,9 @@
-import { isZone, nearestZone } from '../../system/base/zone.ts';
+import { isZone, nearestZone } from '../../../system/base/zone.ts';
+import type { CalendarRule } from '../rule.ts';
+import { parseWindow } from '../window.ts';
 import { parseDays } from './days.ts';
 import { type RuleFault, writeFound } from './fault.ts';
 import { weekdays } from './names.ts';
-import type { CalendarRule } from './rule.ts';
-import { parseWindow } from './window.ts';
 
 /** The parts of a rule. Null: it has none. */
 export interface SplitRule {

@@ -1,10 +1,10 @@
-import { nearestName } from '../../system/base/suggest.ts';
-import { DAY_MS, MINUTE_MS } from '../../system/base/values.ts';
+import { nearestName } from '../../../system/base/suggest.ts';
+import { DAY_MS, MINUTE_MS } from '../../../system/base/values.ts';
+import { type CalendarRule, type FixedUnit, fixedUnitMs, type RepeatRule, type RuleDays } from '../rule.ts';
 import { dailyExpected, parseDays, readList } from './days.ts';
 import { guessTime, type RuleFault, readClockTime, writeFound } from './fault.ts';
 import { findName, weekdays } from './names.ts';
 import { correctRhythm } from './rhythm.ts';
-import { type CalendarRule, type FixedUnit, fixedUnitMs, type RepeatRule, type RuleDays } from './rule.ts';
 
 /** `at 02:30 and 14:30`, in minutes of the day, or `every 15min from 09:00 to 17:00`. */
 export type ClockTimes =

@@ -1,8 +1,5 @@
-import { nearestName } from '../../system/base/suggest.ts';
-import { isZone } from '../../system/base/zone.ts';
-import { parseCron } from './cron.ts';
-import { describeZone, type Ending, readEnding, splitRule } from './ending.ts';
-import { quote, type RuleFault } from './fault.ts';
+import { nearestName } from '../../../system/base/suggest.ts';
+import { isZone } from '../../../system/base/zone.ts';
 import {
   type BaseMoment,
   type CalendarRule,
@@ -13,8 +10,11 @@ import {
   type RuleDays,
   type StartUnit,
   type Unit,
-} from './rule.ts';
-import { hasTimes } from './rule-days.ts';
+} from '../rule.ts';
+import { hasTimes } from '../rule-days.ts';
+import { parseCron } from './cron.ts';
+import { describeZone, type Ending, readEnding, splitRule } from './ending.ts';
+import { quote, type RuleFault } from './fault.ts';
 import { type ClockTimes, correctStart, correctTimes, delayOf, parseWords, timesOfDay } from './words.ts';
 
 /** Longest rule, in characters. Each end of its job parses it again. */

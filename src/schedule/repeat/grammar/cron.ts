@@ -1,6 +1,6 @@
 import { CronPattern } from 'croner';
+import type { CalendarRule } from '../rule.ts';
 import { guessTime, quote, type RuleFault, writeFound } from './fault.ts';
-import type { CalendarRule } from './rule.ts';
 
 /** Cron's words for times, from cron's manual. */
 export const nicknames: ReadonlyMap<string, string> = new Map([

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../system/base/values.ts';
+import { DAY_MS } from '../../../system/base/values.ts';
 
 /** Monday first; its number is 1. */
 export const weekdays = 'monday tuesday wednesday thursday friday saturday sunday'.split(' ');

@@ -1,8 +1,8 @@
-import { nearestName } from '../../system/base/suggest.ts';
-import { DAY_MS } from '../../system/base/values.ts';
+import { nearestName } from '../../../system/base/suggest.ts';
+import { DAY_MS } from '../../../system/base/values.ts';
+import type { CalendarDay, DayKind, Rhythm, RuleDays } from '../rule.ts';
 import { type RuleFault, writeFound } from './fault.ts';
 import { findName, months, ordinals, parseDate, weekdays, writeOrdinal } from './names.ts';
-import type { CalendarDay, DayKind, Rhythm, RuleDays } from './rule.ts';
 
 export const dailyExpected = 'daily needs a time and perhaps a zone, such as daily at 10:00 in Europe/Berlin';
 

@@ -1,8 +1,8 @@
-import { DAY_MS } from '../../system/base/values.ts';
+import { DAY_MS } from '../../../system/base/values.ts';
+import type { Rhythm } from '../rule.ts';
+import { isDayOf } from '../rule-days.ts';
 import { parseDays, readOrdinal } from './days.ts';
 import { findName, weekdays } from './names.ts';
-import type { Rhythm } from './rule.ts';
-import { isDayOf } from './rule-days.ts';
 
 /** Words for a rhythm of several weeks or months. */
 const rhythms = [

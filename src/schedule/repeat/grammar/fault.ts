@@ -1,4 +1,4 @@
-import { nearestName } from '../../system/base/suggest.ts';
+import { nearestName } from '../../../system/base/suggest.ts';
 
 /** Says what is wrong in a rule, without the rule itself. The text follows "The repeat rule … is wrong: ". */
 export interface RuleFault {
