@@ -68,14 +68,25 @@ export function describeLinks(links: readonly NamedLink[]): string {
 interface PassOfTier {
   readonly tier: string;
   readonly scripts: readonly string[];
-  readonly linked: readonly { readonly script: string; readonly links: readonly NamedLink[] }[];
+  readonly linked: readonly {
+    readonly script: string;
+    readonly links: readonly NamedLink[];
+    readonly between: string | null;
+    readonly except: readonly string[];
+  }[];
 }
 
-/** Its scripts without their tier: `backup`, `report (after daily/backup)`. */
+/** Its scripts without their tier: `backup`, `report (after daily/backup)`, `heavy (between 22:00 and 05:00)`. */
 export function namesInPass({ tier, scripts, linked }: PassOfTier): string[] {
-  const links = new Map(linked.map((each) => [each.script, describeLinks(each.links)]));
+  const conditions = new Map(
+    linked.map(({ script, links, between, except }) => {
+      const window = between === null ? '' : `between ${between}`;
+      const dates = except.length === 0 ? '' : `except ${except.join(' and ')}`;
+      return [script, [describeLinks(links), window, dates].filter(Boolean).join('; ')];
+    }),
+  );
   return scripts.map((script) => {
     const name = script.slice(tier.length + 1);
-    return links.has(script) ? `${name} (${links.get(script)})` : name;
+    return conditions.has(script) ? `${name} (${conditions.get(script)})` : name;
   });
 }

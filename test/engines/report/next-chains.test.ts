@@ -3,7 +3,8 @@ import { Site } from '../../../src/discovery/site.ts';
 import { readNext } from '../../../src/report/model/next/next.ts';
 import { readNextTimes } from '../../../src/report/model/next/next-times.ts';
 import type { CrontabTimes } from '../../../src/schedule/crontab-times.ts';
-import { executable, makeTemporaryRoot } from '../../support/root.ts';
+import { namesInPass } from '../../../src/system/base/wait-words.ts';
+import { executable, makeTemporaryRoot, writeFiles } from '../../support/root.ts';
 import { running, writeLog } from '../../support/written-log.ts';
 
 /* Scripts that wait for others, or for their window, in what comes. */
@@ -42,6 +43,7 @@ async function makeSite(scripts: Readonly<Record<string, readonly string[]>>) {
   };
   return {
     ...log,
+    root,
     open,
     next,
     /** Has succeeded for days, at that time of the day, and takes so long. */
@@ -77,8 +79,8 @@ test('a script that waits for one that runs comes at the usual end of that, and 
   });
   expect(waiting).toEqual([]);
   expect(passes.find(({ tier }) => tier === 'daily')?.linked).toEqual([
-    { script: 'daily/load', links: [{ kind: 'after', script: 'daily/dump' }] },
-    { script: 'daily/tell', links: [{ kind: 'after', script: 'daily/load' }] },
+    { script: 'daily/load', links: [{ kind: 'after', script: 'daily/dump' }], between: null, except: [] },
+    { script: 'daily/tell', links: [{ kind: 'after', script: 'daily/load' }], between: null, except: [] },
   ]);
 });
 
@@ -184,6 +186,25 @@ test('a script with times of its own and a window is told the call that runs it,
     'daily/night 03:00',
     'hourly/late 22:20',
     'hourly/never null',
+  ]);
+});
+
+test('of each pass it is said which of its scripts wait for a window, or are left out on some dates', async () => {
+  const site = await makeSite({
+    'hourly/a': [],
+    'hourly/heavy': ['@between 22:00 and 05:00', '@except a.txt b.txt', '@after a'],
+  });
+  writeFiles(site.root, { 'a.txt': '12-25\n', 'b.txt': '12-26\n' });
+  const { passes } = await site.next();
+  expect(passes.find(({ tier }) => tier === 'hourly')?.linked).toEqual([
+    {
+      ...{ script: 'hourly/heavy', links: [{ kind: 'after', script: 'hourly/a' }] },
+      ...{ between: '22:00 and 05:00', except: ['a.txt', 'b.txt'] },
+    },
+  ]);
+  expect(passes.flatMap(namesInPass)).toEqual([
+    'a',
+    'heavy (after hourly/a; between 22:00 and 05:00; except a.txt and b.txt)',
   ]);
 });
 

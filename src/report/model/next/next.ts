@@ -1,6 +1,14 @@
 import { handlerNames } from '../../../discovery/discover.ts';
 import { tierNames } from '../../../discovery/jobs-folder.ts';
-import { hasOwnTimes, isOfEachPass, linksOf, type Script, type Tier } from '../../../discovery/script.ts';
+import {
+  hasOwnTimes,
+  isOfEachPass,
+  linksOf,
+  mayBeLeftOut,
+  mayHaveToWait,
+  type Script,
+  type Tier,
+} from '../../../discovery/script.ts';
 import type { Site } from '../../../discovery/site.ts';
 import { WHOLE_QUEUE } from '../../../queue/pauses.ts';
 import { record, shown, type Values } from '../../../system/base/record.ts';
@@ -23,18 +31,21 @@ import {
 } from './coming.ts';
 import { foreseeGated, waitingNextRecord } from './gated.ts';
 
+const linkedRecord = record('LinkedScript', {
+  script: shown.text.like('daily/report'),
+  links: shown.list(shown.one(linkRecord)),
+  between: shown.text.like('22:00 and 05:00').orNull.about('The times at which it may start; null: any'),
+  except: shown.list(shown.text).about('Files of the dates on which passes leave it out'),
+});
+
 /** The scripts that each pass of a tier runs. */
 const passRecord = record('NextPass', {
   tier: shown.text.like('hourly'),
   scripts: shown.list(shown.text).about('Those without times of their own'),
   usualMs: shown.number.orNull.about('How long those take for which it is known; null: it is for none'),
   linked: shown
-    .list(
-      shown.one(
-        record('LinkedScript', { script: shown.text.like('daily/report'), links: shown.list(shown.one(linkRecord)) }),
-      ),
-    )
-    .about('Those of them that wait for others, with these'),
+    .list(shown.one(linkedRecord))
+    .about('Those of them that wait for others, or for their window, or are left out on some dates'),
 });
 
 /** Runs that come up to a time, and those that did not come: `runner next --json`. */
@@ -140,10 +151,13 @@ export async function readNext(site: Site, { untilMs, tier, limit }: NextQuery):
 }
 
 function describePass({ name, scripts }: Tier, usual: Usual): Next['passes'][number] {
-  const linked = scripts.filter((script) => isOfEachPass(script) && script.links !== undefined);
+  const linked = scripts.filter((script) => isOfEachPass(script) && (mayHaveToWait(script) || mayBeLeftOut(script)));
   return {
     ...{ tier: name, scripts: inEachPass(scripts), usualMs: usual.get(name) ?? null },
-    linked: linked.map((script) => ({ script: script.name, links: linksOf(script) })),
+    linked: linked.map((script) => {
+      const { between = null, except = [] } = script.options;
+      return { script: script.name, links: linksOf(script), between, except };
+    }),
   };
 }
 
