@@ -19,7 +19,7 @@ export interface Script {
   readonly refusals: readonly string[];
   /** Probable mistakes that do not prevent it from running: `@timout`. */
   readonly warnings: readonly string[];
-  /** What may be wrong with it although its runs succeed, one sentence; absent: nothing is known. */
+  /** A probable fault of a script whose runs succeed, one sentence; absent: none is known. */
   readonly doubt?: string;
   /** The ends of other scripts that it waits for. Absent: none, or it is refused. */
   readonly links?: readonly Link[];

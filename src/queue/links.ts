@@ -57,14 +57,14 @@ export interface JudgedLinks {
 
 /** Whether a script that is queued may run now. */
 export interface Gate extends JudgedLinks {
-  /** What its own times keep it from; null: nothing. */
-  readonly hold: Hold | null;
+  /** The time before which its own tags let it not run; null: none. */
+  readonly hold: TimeHold | null;
   /** The time of its schedule for which it would run; null: that for which it was queued. */
   readonly slot: number | null;
 }
 
 /** Why a script does not run yet, although others do not keep it. */
-export interface Hold {
+export interface TimeHold {
   /** `window`: its `@between`. `lapsed`: what it waited for came on the day of its next time. */
   readonly cause: 'window' | 'lapsed';
   readonly untilMs: number;
@@ -125,8 +125,8 @@ async function judgeTimes(linked: LinkedJob, judged: JudgedLinks, nowMs: number)
   return { hold: untilMs > nowMs ? { cause, untilMs } : null, slot };
 }
 
-/** What keeps a script by its window alone: also one that others do not keep any more, or that is tried again. */
-export async function findHold(script: Script, nowMs: number): Promise<Hold | null> {
+/** The hold of a script's window: it also keeps a script that waits for no other one any more, or is tried again. */
+export async function findTimeHold(script: Script, nowMs: number): Promise<TimeHold | null> {
   if (!hasWindow(script)) return null;
   const { openingAt } = await import('../schedule/script-times.ts');
   const untilMs = await openingAt(script.options, nowMs);
@@ -145,7 +145,7 @@ async function judgeSlot(
 ): Promise<{ readonly slot: number | null; readonly lapsedUntil: number | null }> {
   const { ruleOf, slotAt } = await import('../schedule/script-times.ts');
   const rule = ruleOf(options);
-  // What is queued after a boot has no time.
+  // A job that a boot has queued has no time.
   if (rule === null || options.reboot || queuedFor === null) return { slot: null, lapsedUntil: null };
   const { at: slot, lapsesMs, nextMs } = await slotAt(rule, queuedFor, nowMs);
   const hasLapsed = lapsesMs !== null && lapsesMs <= nowMs && endsFor !== null && lapsesMs <= endsFor;
@@ -186,13 +186,13 @@ export function describeGate(
   options: Script['options'],
   pauses: readonly Pause[],
 ): string {
-  return [...(hold === null ? [] : [describeHold(hold, options)]), describeWaits(waits, pauses)]
+  return [...(hold === null ? [] : [describeTimeHold(hold, options)]), describeWaits(waits, pauses)]
     .filter(Boolean)
     .join('; ');
 }
 
 /** "waits until 2026-11-03T21:00:00.000Z, as its @between 22:00 and 05:00 says" */
-export function describeHold({ cause, untilMs }: Hold, { between }: Script['options']): string {
+export function describeTimeHold({ cause, untilMs }: TimeHold, { between }: Script['options']): string {
   const until = `waits until ${asInstant(untilMs)}`;
   if (cause === 'window') return `${until}, as its @between ${printableName(between ?? '')} says`;
   return `${until}, its next time, because the day of its last one is over`;
@@ -242,7 +242,7 @@ export async function readStand(store: Store, script: Script, nowMs: number): Pr
   const job = rows.find(({ host }) => host === hostOf(script));
   if (job !== undefined && job.finished_at === null && !mayWait(job, script)) {
     // It waits for no others any more.
-    const hold = await findHold(script, Math.max(nowMs, job.run_at));
+    const hold = await findTimeHold(script, Math.max(nowMs, job.run_at));
     const isIdle = hold !== null && (job.state === 'queued' || job.state === 'retrying');
     if (isIdle) return { gate: { ...nothing, hold }, queuedAt: job.run_at };
   }

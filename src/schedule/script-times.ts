@@ -39,7 +39,7 @@ export async function dueTime(rule: CalendarRule, times: ScriptTimes): Promise<n
 
 /** The time of a rule for which a queued script would run. UTC epoch milliseconds. */
 export interface RuleSlot {
-  /** Of all times that have come since it was queued, the last one: they are one run. */
+  /** The last of all times that have come since it was queued: they are one run. */
   readonly at: number;
   /** The next time; null: none. */
   readonly nextMs: number | null;

@@ -158,7 +158,7 @@ const SILENT_MS = 1_000;
 const LONGEST_MS = 5 * 60_000;
 const MOST_BYTES = 64 * 1024 * 1024;
 
-/** What has been read cannot be put back, so the command is not run without it. */
+/** Input that has been read cannot be put back, so the command does not run. */
 class EndlessInput extends UsageError {}
 
 /**

@@ -40,8 +40,8 @@ interface FeedPace {
 const usualPace: FeedPace = { restMs: 1000, busyTickMs: 3000, idleTickMs: 30_000 };
 
 /**
- * Followers that are told at once, before a short wait: all of a hundred would ask for all pages at the same time, and
- * any other question would wait for these.
+ * Number of followers that are told together, before a short wait. If all of a hundred were told at once, a question of
+ * anybody else would wait for the answers to theirs.
  */
 const TOLD_AT_ONCE = 5;
 /** As many waits are as long as the rest between two versions. */

@@ -36,10 +36,10 @@ interface Kept extends Moment {
   bytes: number;
 }
 
-/** What an answer shows. */
+/** The state of the log and the server that an answer shows. */
 interface Moment {
   readonly revision: string;
-  /** Of the log, as viewers are told it; absent: nobody follows it. */
+  /** The log's version, as viewers are told it; absent: nobody follows the log. */
   readonly version: string | undefined;
 }
 
@@ -49,7 +49,7 @@ const own = /\/(?:events|session|output)$/;
 /**
  * Computes the answer to the same question about the same log once, for all callers with the same rights. A viewer that
  * names the version it was told (`X-Version`) gets an answer of that version or a newer one, though the log may have
- * changed since: it is told of that, too. A caller that has the answer already gets 304 (ETag). Long answers are
+ * changed since: the viewer is told of that, too. A caller that has the answer already gets 304 (ETag). Long answers are
  * compressed.
  */
 export function rememberAnswers(limits: MemoLimits = usualLimits): MiddlewareHandler<ApiEnv> {

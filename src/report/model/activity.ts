@@ -2,9 +2,11 @@ import { type RawBuilder, sql } from 'kysely';
 import type { LogView } from '../../discovery/site.ts';
 import type { ActivityEvent, JobState, Outcome, WorkerState } from '../../store/words.ts';
 import { now } from '../../system/base/clock.ts';
+import { matchGlob } from '../../system/base/glob.ts';
 import { field, person, quoting, record, shown, type Values } from '../../system/base/record.ts';
 import { DAY_MS, HOUR_MS, inPages } from '../../system/base/values.ts';
 import type { OpenWindow } from '../text/filters.ts';
+import { describeEvent } from '../text/words.ts';
 
 /** One transition of a job. */
 export const jobActivityRecord = record(null, {
@@ -262,9 +264,9 @@ const jobsAdded: Source = async ({ db }, asked) => {
   if (asked.workerId !== undefined) return [];
   const id = sql.ref('id');
   const at = sql.ref('created_at');
-  const isWanted = asked.jobId === undefined ? sql`true` : sql`id = ${asked.jobId}`;
+  const isOfJob = asked.jobId === undefined ? sql`true` : sql`id = ${asked.jobId}`;
   const { rows } = await sql<{ id: number; at: number }>`select id, created_at as at from jobs
-    where tier is null and ${isWanted} and ${conditionOf(asked, ranks.added, at, id)} ${endOf(asked, at, id)}`.execute(
+    where tier is null and ${isOfJob} and ${conditionOf(asked, ranks.added, at, id)} ${endOf(asked, at, id)}`.execute(
     db,
   );
   return rows.map(({ id: jobId, at: atMs }) => {
@@ -386,4 +388,56 @@ async function addNames({ db }: LogView, rows: readonly Row[]): Promise<Activity
 
 function distinct(ids: readonly (number | null)[]): number[] {
   return [...new Set(ids.flatMap((id) => id ?? []))];
+}
+
+/** Which entries are wanted besides their time, job and worker. */
+interface ActivityFilter {
+  /** The name of a script or a job, as a glob; of an entry without a name its detail. */
+  readonly subject?: string | undefined;
+  /** The person who did it, as a glob: `*` is any person on record. */
+  readonly by?: string | undefined;
+  /** A text in the entry, in any case. */
+  readonly search?: string | undefined;
+}
+
+type ActivityEvents = Pick<ActivityQuery, 'events'>;
+
+/** Entries that are read at once. */
+const PAGE = 500;
+
+/**
+ * Looks through the activity for what a filter chooses. It reads entry after entry, so it stops after a while.
+ *
+ * @returns the place at which to go on; null: there is nothing further
+ */
+export async function findActivity(
+  log: LogView,
+  { limit, ...query }: ActivityQuery & ActivityFilter,
+  isLate: () => boolean,
+): Promise<{ readonly items: readonly Activity[]; readonly last: ActivityPlace | null }> {
+  const items: Activity[] = [];
+  let last = query.after;
+  do {
+    const page = await selectActivity(log, { ...query, isByPeople: query.by !== undefined, after: last, limit: PAGE });
+    for (const entry of page) {
+      last = entry.place;
+      if (isWanted(entry, query)) items.push(entry);
+      if (items.length === limit) return { items, last };
+    }
+    if (page.length < PAGE) return { items, last: null };
+  } while (!isLate());
+  return { items, last: last ?? null };
+}
+
+function isWanted(entry: Activity, { events, subject, by, search }: ActivityFilter & ActivityEvents): boolean {
+  const { name, actor, event, detail, warning, host } = entry;
+  // The end of a run is known by its outcome alone, not by its event.
+  if (events?.includes(event) === false) return false;
+  if (subject !== undefined && !matchGlob(subject, name ?? detail ?? '')) return false;
+  if (by !== undefined && !matchGlob(by, actor ?? '')) return false;
+  if (search === undefined) return true;
+  const needle = search.toLowerCase();
+  return [describeEvent(event), name, detail, warning, actor, host].some((text) =>
+    text?.toLowerCase().includes(needle),
+  );
 }

@@ -134,7 +134,7 @@ async function readAwaited(
 
 const notKnown = { state: 'unknown', atMs: null } as const;
 
-/** Of a script with a row for each machine, that one counts which one would look for first. */
+/** A script with a row for each machine stands as its worst row does. */
 function standOf(rows: readonly ScriptJobRow[]): Pick<ChainScript, 'state' | 'atMs'> {
   const rank = (row: ScriptJobRow): number => chainStates.indexOf(stateOf(row));
   const [row] = rows.toSorted((one, other) => rank(one) - rank(other));

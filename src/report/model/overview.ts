@@ -155,7 +155,7 @@ export interface OverviewQuery extends TimeWindow {
   readonly outcomes?: readonly Outcome[] | undefined;
   /** Largest number of scripts. */
   readonly limit?: number | undefined;
-  /** What has risen, if it is known. Default: it is read. */
+  /** Scripts whose figures have risen, if they are known. Default: they are read. */
   readonly rises?: ReadonlyMap<string, Rises>;
 }
 

@@ -1,7 +1,6 @@
 import { countOf, formatCount, formatDuration, formatElapsed } from '../../system/base/format.ts';
-import { describeReason, lateWords } from '../../system/base/next-words.ts';
 import { printableLine, withInstants } from '../../system/base/text.ts';
-import { describeLinks, namesInPass } from '../../system/base/wait-words.ts';
+import { describeComing, describeLinks, lateWords, namesInPass } from '../../system/base/wait-words.ts';
 import type { LateItem } from '../model/next/coming.ts';
 import type { Next, NextItem } from '../model/next/next.ts';
 import type { Screen } from './screen.ts';
@@ -83,7 +82,7 @@ function describeWhy(item: NextItem, { passes }: Next, clock: Screen['clock']): 
   const pass = kind === 'tier' ? passes.find(({ tier }) => tier === name) : undefined;
   const what =
     pass === undefined
-      ? describeReason(item, describeLinks(links)).join(' · ')
+      ? describeComing(item, describeLinks(links)).join(' · ')
       : `${countOf(pass.scripts.length, 'script')}: ${namesInPass(pass).join(', ')}`;
   const due = dueMs === null || dueMs === atMs ? '' : `due ${clock.short(dueMs)}`;
   return [isPaused ? 'paused' : '', printableLine(what), due].filter(Boolean).join(' · ');

@@ -22,7 +22,7 @@ import {
   type WaitingScriptJob,
 } from '../model/tier.ts';
 
-/** What a script waits for, in words, and since when it is queued for that. */
+/** The scripts and times that keep a script, in words, and since when it is queued. */
 interface LinkFacts {
   readonly text: string;
   /** When it was queued, or is tried again; null: it does not wait now. */

@@ -28,7 +28,7 @@ function exceptedBy(read: readonly (Dates | DatesProblem)[]): (day: number) => b
   return (day) => usable.some((dates) => dates.has(day));
 }
 
-/** What is wrong with the files of dates of a job's rule, as `describeDates` and `describeOver` say; null: nothing. */
+/** A fault in the files of dates of a job's rule, as `describeDates` and `describeOver` word it; null: none. */
 export function findDoubt(rule: CheckedRule): string | null {
   return describeDates('its repeat rule', rule) ?? describeOver(rule.limits?.except ?? [], rulesPlace());
 }
@@ -80,7 +80,7 @@ export async function openLimits({ limits, zone }: Pick<RepeatRule, 'limits' | '
   const startOf = (day: number): number => {
     let open = 0;
     let start = day;
-    // Of two days that are not excepted, the clocks skip at most one with its window.
+    // The clocks skip the window of at most one of two days that are not excepted.
     while (open < 2 && day - start < MOST_EXCEPTED_DAYS) {
       start -= 1;
       if (!isExcepted(start)) open += 1;

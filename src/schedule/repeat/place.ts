@@ -1,4 +1,4 @@
-/** Where the files of dates are that rules name. */
+/** The folder of the files of dates that rules name. */
 export interface RulesPlace {
   readonly root: string;
   /** Whether files are read that others can write. */

@@ -30,21 +30,21 @@ interface MomentRule {
   readonly isDelay?: true;
   readonly modifiers: readonly [Modifier, ...Modifier[]];
   /** Absent: none. */
-  readonly limits?: Limits;
+  readonly limits?: RuleLimits;
   /** The zone of the limits. */
   readonly zone?: string | null;
 }
 
 /** When a rule has no time, whatever the rest of it says. */
-export interface Limits {
+export interface RuleLimits {
   /** Files with the dates on which it has none: paths from the root. */
   readonly except: readonly string[];
   /** A time outside of it comes when it opens; null: no such window. */
-  readonly between: TimeWindow | null;
+  readonly between: DayWindow | null;
 }
 
 /** A part of each day, in minutes of the day. It goes over midnight if it ends before it begins. */
-export interface TimeWindow {
+export interface DayWindow {
   readonly from: number;
   /** The first minute that is outside. */
   readonly to: number;
@@ -112,7 +112,7 @@ export interface CalendarRule extends RuleDays {
   /** Null: the zone of the settings, otherwise the zone of the host that computes the time. */
   readonly zone: string | null;
   /** Absent: none. */
-  readonly limits?: Limits;
+  readonly limits?: RuleLimits;
 }
 
 /** The rule by which a finished job is queued again. */
@@ -179,7 +179,7 @@ function nameZone(zone: string | null | undefined): string {
 }
 
 /** The end of a sentence; `where` names the zone if the sentence has not. */
-function explainLimits({ except, between }: Limits, where = ''): string {
+function explainLimits({ except, between }: RuleLimits, where = ''): string {
   const dates = except.length === 0 ? '' : `, but not on the dates in ${listWords(except)}`;
   if (between === null) return dates + where;
   const [from, to] = [formatTime(between.from), formatTime(between.to)];

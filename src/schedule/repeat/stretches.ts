@@ -1,6 +1,6 @@
 import type { Temporal as TemporalTypes } from 'temporal-polyfill';
 import { MINUTE_MS } from '../../system/base/values.ts';
-import type { TimeWindow } from './rule.ts';
+import type { DayWindow } from './rule.ts';
 
 /** The time between two clock changes of a zone. */
 export interface Stretch {
@@ -49,7 +49,7 @@ const DAY_MINUTES = 1440;
  * The first moment from `atMs` on at which the clocks show a time in the window: `atMs` itself if they do so then. A
  * window that begins while the clocks skip an hour opens when they go on.
  */
-export function firstOpen({ from, to }: TimeWindow, stretchAt: StretchAt, atMs: number): number {
+export function firstOpen({ from, to }: DayWindow, stretchAt: StretchAt, atMs: number): number {
   const lengthMs = ((to - from + DAY_MINUTES) % DAY_MINUTES) * MINUTE_MS;
   for (let at = atMs; ; ) {
     const { untilMs, offsetMs } = stretchAt(at);

@@ -1,10 +1,10 @@
 import { ruleZone } from '../../system/base/zone.ts';
 import { guessTime, quote, type RuleFault, readClockTime } from './grammar/fault.ts';
-import type { TimeWindow } from './rule.ts';
+import type { DayWindow } from './rule.ts';
 import { firstOpen, openZone } from './stretches.ts';
 
 /** Reads `22:00 and 05:00`, as it follows `between`; a correction is one of the same kind. */
-export function parseWindow(text: string): TimeWindow | RuleFault {
+export function parseWindow(text: string): DayWindow | RuleFault {
   const [, first = '', last = ''] = /^(.+?)(?: and | to | ?[-–—] ?)(.+)$/i.exec(text.trim()) ?? [];
   const words = [first, last].map((word) => word.toLowerCase());
   const [from, to] = words.map(readClockTime);
@@ -23,6 +23,6 @@ export function parseWindow(text: string): TimeWindow | RuleFault {
  *
  * @param zone null: the zone of rules that name none
  */
-export async function nextOpening(window: TimeWindow, atMs: number, zone: string | null): Promise<number> {
+export async function nextOpening(window: DayWindow, atMs: number, zone: string | null): Promise<number> {
   return firstOpen(window, await openZone(zone ?? ruleZone()), atMs);
 }

@@ -30,7 +30,7 @@ export interface ScriptClaim extends ClaimRef {
   readonly seen?: Pick<JobRow, 'attempts' | 'scheduled_for'>;
 }
 
-/** What a script that may run has come to. */
+/** Facts that are written to the row of a script once it may run. */
 export interface MetLinks {
   /** The ends that it uses, as in the column. */
   readonly used: string;

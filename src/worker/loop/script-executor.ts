@@ -226,9 +226,9 @@ class ScriptExecutor implements Executor<JobTurn> {
   async #isShut({ script }: PassJob): Promise<boolean> {
     const { worker, runner, events } = this.#pass;
     if (!hasWindow(script) || worker.kind === 'script') return false;
-    const { describeHold, findHold } = await import('../../queue/links.ts');
-    const hold = await findHold(script, runner.now() - clockOffsetMs());
-    if (hold !== null) events.emit('deferred', `${script.name} ${describeHold(hold, script.options)}`);
+    const { describeTimeHold, findTimeHold } = await import('../../queue/links.ts');
+    const hold = await findTimeHold(script, runner.now() - clockOffsetMs());
+    if (hold !== null) events.emit('deferred', `${script.name} ${describeTimeHold(hold, script.options)}`);
     return hold !== null;
   }
 

@@ -1,8 +1,8 @@
 import type { LinkedScript, Script } from '../../discovery/script.ts';
 import { hostOf } from '../../queue/add/scripts.ts';
 import {
-  describeHold,
-  findHold,
+  describeTimeHold,
+  findTimeHold,
   isOpen,
   judgeLinks,
   type LinkedRow,
@@ -43,15 +43,15 @@ export async function linkJobs(jobs: readonly PassJob[], linking: Linking): Prom
         : await meetLinks(job, row, linking);
     linked.push(free ?? { ...job, waits: true });
     const hold =
-      free === null && linking.tell !== null ? await findHold(job.script, linking.at - clockOffsetMs()) : null;
-    if (hold !== null) linking.tell?.(`${job.script.name} ${describeHold(hold, job.script.options)}`);
+      free === null && linking.tell !== null ? await findTimeHold(job.script, linking.at - clockOffsetMs()) : null;
+    if (hold !== null) linking.tell?.(`${job.script.name} ${describeTimeHold(hold, job.script.options)}`);
   }
   return withoutIdle(linked);
 }
 
 /** Null: its window is shut. */
 async function keepShut(job: PassJob, { isByHand, at }: Pick<Linking, 'isByHand' | 'at'>): Promise<PassJob | null> {
-  return isByHand || (await findHold(job.script, at - clockOffsetMs())) === null ? job : null;
+  return isByHand || (await findTimeHold(job.script, at - clockOffsetMs())) === null ? job : null;
 }
 
 /**
@@ -91,7 +91,7 @@ export async function findFree(
   const kept = new Set<ScriptJobRow>();
   for (const each of known) {
     const gate = linked.includes(each) ? gates.get(each.script.name) : undefined;
-    const isFree = gate === undefined ? (await findHold(each.script, nowMs)) === null : isOpen(gate);
+    const isFree = gate === undefined ? (await findTimeHold(each.script, nowMs)) === null : isOpen(gate);
     if (!isFree) kept.add(each.job);
   }
   return open.filter((job) => !kept.has(job));
@@ -109,9 +109,9 @@ export async function withoutShut(jobs: readonly PassJob[], at: number) {
   const shut: string[] = [];
   const open: PassJob[] = [];
   for (const job of jobs) {
-    const hold = await findHold(job.script, at);
+    const hold = await findTimeHold(job.script, at);
     if (hold === null) open.push(job);
-    else shut.push(`${job.script.name} ${describeHold(hold, job.script.options)}`);
+    else shut.push(`${job.script.name} ${describeTimeHold(hold, job.script.options)}`);
   }
   return { open, shut };
 }

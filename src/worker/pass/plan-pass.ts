@@ -124,13 +124,13 @@ async function foreseeLinks(
   pauses: readonly Pause[],
 ): Promise<readonly Judged[]> {
   if (!fates.some(({ script }) => script !== undefined && mayHaveToWait(script))) return fates;
-  const { describeGate, findHold, foreseeOrder, mayWait, readStand } = await import('../../queue/links.ts');
+  const { describeGate, findTimeHold, foreseeOrder, mayWait, readStand } = await import('../../queue/links.ts');
   const gates = new Map<string, Pick<Gate, 'waits' | 'hold'>>();
   const nowMs = runner.now() - clockOffsetMs();
   for (const { name, script, fate } of fates) {
     if (fate !== 'runs' || script === undefined) continue;
     const job = open.find((each) => each.name === name);
-    if (store === null) gates.set(name, { waits: [], hold: await findHold(script, nowMs) });
+    if (store === null) gates.set(name, { waits: [], hold: await findTimeHold(script, nowMs) });
     const stand = store && (await readStand(store, script, nowMs));
     // The others do not keep one any more that they have let run.
     const isFree = job !== undefined && !mayWait(job, script) && stand?.queuedAt === null;

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openQueue } from '../../../src/index.ts';
-import { findActivity } from '../../../src/report/model/find-activity.ts';
+import { findActivity } from '../../../src/report/model/activity.ts';
 import { readFailures } from '../../../src/report/model/runs/failures.ts';
 import { countMatchingRuns, selectRunPage } from '../../../src/report/model/runs/run-pages.ts';
 import { findAnything } from '../../../src/report/model/search.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { TimeWindow } from '../../../src/schedule/repeat/rule.ts';
+import type { DayWindow } from '../../../src/schedule/repeat/rule.ts';
 import { nextOpening, parseWindow } from '../../../src/schedule/repeat/window.ts';
 import { MINUTE_MS } from '../../../src/system/base/values.ts';
 import { tries } from '../../support/tries.ts';
@@ -48,7 +48,7 @@ describe('the next opening:', () => {
     ['02:00 and 02:30', '2026-10-25 00:30', 'Europe/Berlin', '2026-10-25 01:00'],
     ['10:00 and 11:00', '2011-12-30 09:59', 'Pacific/Apia', '2011-12-30 20:00'],
   ])('of %s after %s in %s', async (text, after, zone, expected) => {
-    expect(await nextOpening(parseWindow(text) as TimeWindow, at(after), zone)).toBe(at(expected));
+    expect(await nextOpening(parseWindow(text) as DayWindow, at(after), zone)).toBe(at(expected));
   });
 
   test('is the first minute that the clocks show in it', async () => {

@@ -6,10 +6,10 @@ import {
   type ActivityPlace,
   activityRecord,
   countActivity,
+  findActivity,
   type JobActivity,
   selectActivity,
 } from '../../../report/model/activity.ts';
-import { findActivity } from '../../../report/model/find-activity.ts';
 import { jobCountRecord } from '../../../report/model/jobs.ts';
 import { activityEvents, describeEvent } from '../../../report/text/words.ts';
 import { lateAfter } from '../../../system/base/clock.ts';

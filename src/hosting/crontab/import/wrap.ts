@@ -180,7 +180,7 @@ interface Unwrapped {
 }
 
 /**
- * Gives each wrapped line back as it was, byte for byte. What else has changed in the crontab since stays.
+ * Gives each wrapped line back as it was, byte for byte. Other changes of the crontab stay.
  *
  * @returns null: no line is wrapped
  * @throws {UsageError} if the wrapped lines are lost: it says where the crontab from before them is

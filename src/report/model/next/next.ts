@@ -107,7 +107,7 @@ export async function readNext(site: Site, { untilMs, tier, limit }: NextQuery):
   const ahead = {
     site,
     untilMs,
-    // What a script waits for may be of another tier.
+    // A script may wait for scripts of other tiers.
     tiers: isChained ? discovery.tiers : tiers,
     pauses: await site.pauses(),
     ...(await readTierStates(site, tierNames(site.root))),

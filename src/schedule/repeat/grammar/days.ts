@@ -69,7 +69,7 @@ function parseMonthly(on: string): CalendarDay | RuleFault {
   return { fault: `monthly needs a day from 1 to 31 or last, such as monthly on 1 at 00:00${writeFound(read.wrong)}` };
 }
 
-/** Each month has so many Fridays, working days without holidays, or days. */
+/** The fewest Fridays, working days or days that a month has. */
 function countOf(kind: DayKind): number {
   if (kind === 'day') return 28;
   return kind === 'working day' ? 20 : 4;

@@ -47,7 +47,7 @@ function writeEnd({ except, between, zone }: Omit<SplitRule, 'words' | 'end'>): 
   return parts.map(([name, part]) => (part === null ? '' : ` ${name} ${part}`)).join('');
 }
 
-/** What follows the words of a rule. */
+/** The part of a rule behind its days and times. */
 export type Ending = Pick<CalendarRule, 'zone' | 'limits'> & Pick<SplitRule, 'end'>;
 
 export function readEnding(split: SplitRule, zone: string | null): Ending | RuleFault {

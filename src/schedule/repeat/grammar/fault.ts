@@ -5,7 +5,7 @@ export interface RuleFault {
   readonly fault: string;
   /** The whole rule that was probably meant; it may contain another fault. */
   readonly meant?: string;
-  /** What follows that rule, if it is not what followed the wrong one: ` between 22:00 and 05:00 in UTC`. */
+  /** The end of the meant rule, if it differs from that of the wrong one: ` between 22:00 and 05:00 in UTC`. */
   readonly end?: string;
 }
 

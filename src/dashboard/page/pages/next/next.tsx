@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks';
 import { countOf, formatCount, formatDuration } from '../../../../system/base/format.ts';
-import { describeReason, lateWords } from '../../../../system/base/next-words.ts';
-import { describeLinks, namesInPass } from '../../../../system/base/wait-words.ts';
+import { describeComing, describeLinks, lateWords, namesInPass } from '../../../../system/base/wait-words.ts';
 import { ChoiceButtons, More } from '../../components/fields.tsx';
 import { Answered, Empty, Facts, Notice, Page, Section } from '../../components/page.tsx';
 import { State } from '../../components/state.tsx';
@@ -205,7 +204,7 @@ function Why({ item, scripts }: { readonly item: Item; readonly scripts: readonl
           {countOf(scripts.length, 'script')}: <Name text={scripts.slice(0, MOST_NAMES).join(', ') + rest} />
         </span>
       ) : (
-        <Name text={describeReason(item, describeLinks(links)).join(' · ')} />
+        <Name text={describeComing(item, describeLinks(links)).join(' · ')} />
       )}
       {due !== null && due !== at && (
         <span class="quiet small">
