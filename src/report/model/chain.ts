@@ -134,7 +134,7 @@ async function readAwaited(
 
 const notKnown = { state: 'unknown', atMs: null } as const;
 
-/** A script with a row for each machine stands as its worst row does. */
+/** A script with a row for each machine takes the state of the row that is first in the order of `chainStates`. */
 function standOf(rows: readonly ScriptJobRow[]): Pick<ChainScript, 'state' | 'atMs'> {
   const rank = (row: ScriptJobRow): number => chainStates.indexOf(stateOf(row));
   const [row] = rows.toSorted((one, other) => rank(one) - rank(other));
