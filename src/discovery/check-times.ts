@@ -42,6 +42,8 @@ function refuseSchedule({ tier, options: { schedule, timezone } }: Script, place
 function refuseWindow({ options: { between } }: Script): string | null {
   const parsed = between === undefined ? null : parseWindow(between);
   if (parsed === null || !('fault' in parsed)) return null;
+  const [, zone] = / in (\S+)$/.exec(between ?? '') ?? [];
+  if (zone !== undefined) return `its @${parsed.fault}; the zone has a tag of its own: @timezone ${zone}`;
   return `its @${parsed.fault}${parsed.meant === undefined ? '' : `; did you mean @between ${parsed.meant}?`}`;
 }
 

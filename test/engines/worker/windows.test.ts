@@ -111,6 +111,7 @@ test('list, why, status, report and dry-run say for which time a script waits; r
 test.each([
   ['@between 10pm and 5am', 'did you mean @between 22:00 and 05:00?'],
   ['@between 22:00-05:00', 'did you mean @between 22:00 and 05:00?'],
+  ['@between 22:00 and 05:00 in Europe/Berlin', 'the zone has a tag of its own: @timezone Europe/Berlin'],
   ['@between night', 'between needs two times such as between 22:00 and 05:00, found "night"'],
   ['@between 05:00 and 05:00', 'between needs two different times'],
   ['@between', '@between must be two times of the day such as 22:00 and 05:00'],
