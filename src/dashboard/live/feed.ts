@@ -40,12 +40,18 @@ interface FeedPace {
 const usualPace: FeedPace = { restMs: 1000, busyTickMs: 3000, idleTickMs: 30_000 };
 
 /**
- * Number of followers that are told together, before a short wait. If all of a hundred were told at once, a question of
- * anybody else would wait for the answers to theirs.
+ * Followers are told one after another, each once this process has been idle for a moment: a question of anybody else
+ * would wait for the answers to those of a hundred who are told at once.
  */
-const TOLD_AT_ONCE = 5;
-/** As many waits are as long as the rest between two versions. */
-const GAPS = 25;
+const IDLE_MS = 10;
+
+async function untilIdle(signal: AbortSignal): Promise<void> {
+  for (let lateMs = IDLE_MS; lateMs >= IDLE_MS; ) {
+    const from = performance.now();
+    await wait(IDLE_MS, undefined, { signal });
+    lateMs = performance.now() - from - IDLE_MS;
+  }
+}
 
 export function createFeed(source: FeedSource, pace: FeedPace = usualPace): ChangeFeed {
   const over = new AbortController();
@@ -53,11 +59,9 @@ export function createFeed(source: FeedSource, pace: FeedPace = usualPace): Chan
   const seer = createSeer(source, pace);
   let stop: AbortController | null = null;
   const tellAll = async (version: string, signal: AbortSignal): Promise<void> => {
-    let told = 0;
     for (const tell of followers) {
-      if (told > 0 && told % TOLD_AT_ONCE === 0) await wait(pace.restMs / GAPS, undefined, { signal });
       tell(version);
-      told += 1;
+      await untilIdle(signal);
     }
   };
   const run = async (signal: AbortSignal): Promise<void> => {
