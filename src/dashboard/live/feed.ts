@@ -39,18 +39,19 @@ interface FeedPace {
 
 const usualPace: FeedPace = { restMs: 1000, busyTickMs: 3000, idleTickMs: 30_000 };
 
-/**
- * Followers are told one after another, each once this process has been idle for a moment: a question of anybody else
- * would wait for the answers to those of a hundred who are told at once.
- */
-const IDLE_MS = 10;
+/** Shortest rest between two followers that are told, and the longest that their answers add to it. */
+const REST_MS = 10;
+const LONGEST_REST_MS = 100;
 
-async function untilIdle(signal: AbortSignal): Promise<void> {
-  for (let lateMs = IDLE_MS; lateMs >= IDLE_MS; ) {
-    const from = performance.now();
-    await wait(IDLE_MS, undefined, { signal });
-    lateMs = performance.now() - from - IDLE_MS;
-  }
+/**
+ * Rests between two followers for as long as this process was busy meanwhile: a question of anybody else would wait for
+ * the answers to those of a hundred who are told at once.
+ */
+async function rest(signal: AbortSignal): Promise<void> {
+  const from = performance.now();
+  await wait(REST_MS, undefined, { signal });
+  const busyMs = performance.now() - from - REST_MS;
+  if (busyMs > REST_MS) await wait(Math.min(busyMs, LONGEST_REST_MS), undefined, { signal });
 }
 
 export function createFeed(source: FeedSource, pace: FeedPace = usualPace): ChangeFeed {
@@ -61,7 +62,7 @@ export function createFeed(source: FeedSource, pace: FeedPace = usualPace): Chan
   const tellAll = async (version: string, signal: AbortSignal): Promise<void> => {
     for (const tell of followers) {
       tell(version);
-      await untilIdle(signal);
+      await rest(signal);
     }
   };
   const run = async (signal: AbortSignal): Promise<void> => {
