@@ -39,9 +39,10 @@ interface FeedPace {
 
 const usualPace: FeedPace = { restMs: 1000, busyTickMs: 3000, idleTickMs: 30_000 };
 
-/** Shortest rest between two followers that are told, and the longest that their answers add to it. */
+/** Shortest rest between two followers that are told. */
 const REST_MS = 10;
-const LONGEST_REST_MS = 100;
+/** After this time the followers that are left are told at once. */
+const TELLING_MS = 300;
 
 /**
  * Rests between two followers for as long as this process was busy meanwhile: a question of anybody else would wait for
@@ -51,7 +52,7 @@ async function rest(signal: AbortSignal): Promise<void> {
   const from = performance.now();
   await wait(REST_MS, undefined, { signal });
   const busyMs = performance.now() - from - REST_MS;
-  if (busyMs > REST_MS) await wait(Math.min(busyMs, LONGEST_REST_MS), undefined, { signal });
+  if (busyMs > REST_MS) await wait(Math.min(busyMs, TELLING_MS), undefined, { signal });
 }
 
 export function createFeed(source: FeedSource, pace: FeedPace = usualPace): ChangeFeed {
@@ -60,9 +61,10 @@ export function createFeed(source: FeedSource, pace: FeedPace = usualPace): Chan
   const seer = createSeer(source, pace);
   let stop: AbortController | null = null;
   const tellAll = async (version: string, signal: AbortSignal): Promise<void> => {
+    const until = performance.now() + TELLING_MS;
     for (const tell of followers) {
       tell(version);
-      await rest(signal);
+      if (performance.now() < until) await rest(signal);
     }
   };
   const run = async (signal: AbortSignal): Promise<void> => {
@@ -70,9 +72,9 @@ export function createFeed(source: FeedSource, pace: FeedPace = usualPace): Chan
     while (!signal.aborted) {
       const version = await seer.look();
       if (signal.aborted) return;
-      if (version !== told) await tellAll(version, signal);
+      const telling = version === told ? null : tellAll(version, signal);
+      await Promise.all([telling, wait(pace.restMs, undefined, { signal })]);
       told = version;
-      await wait(pace.restMs, undefined, { signal });
       await seer.wait(signal);
     }
   };
