@@ -39,42 +39,22 @@ interface FeedPace {
 
 const usualPace: FeedPace = { restMs: 1000, busyTickMs: 3000, idleTickMs: 30_000 };
 
-/** Shortest rest between two followers that are told. */
-const REST_MS = 10;
-/** After this time the followers that are left are told at once. */
-const TELLING_MS = 300;
-
-/**
- * Rests between two followers for as long as this process was busy meanwhile: a question of anybody else would wait for
- * the answers to those of a hundred who are told at once.
- */
-async function rest(signal: AbortSignal): Promise<void> {
-  const from = performance.now();
-  await wait(REST_MS, undefined, { signal });
-  const busyMs = performance.now() - from - REST_MS;
-  if (busyMs > REST_MS) await wait(Math.min(busyMs, TELLING_MS), undefined, { signal });
-}
-
 export function createFeed(source: FeedSource, pace: FeedPace = usualPace): ChangeFeed {
   const over = new AbortController();
   const followers = new Set<(version: string) => void>();
   const seer = createSeer(source, pace);
   let stop: AbortController | null = null;
-  const tellAll = async (version: string, signal: AbortSignal): Promise<void> => {
-    const until = performance.now() + TELLING_MS;
-    for (const tell of followers) {
-      tell(version);
-      if (performance.now() < until) await rest(signal);
-    }
+  const tellAll = (version: string): void => {
+    for (const tell of followers) tell(version);
   };
   const run = async (signal: AbortSignal): Promise<void> => {
     let told = '';
     while (!signal.aborted) {
       const version = await seer.look();
       if (signal.aborted) return;
-      const telling = version === told ? null : tellAll(version, signal);
-      await Promise.all([telling, wait(pace.restMs, undefined, { signal })]);
+      if (version !== told) tellAll(version);
       told = version;
+      await wait(pace.restMs, undefined, { signal });
       await seer.wait(signal);
     }
   };
