@@ -115,7 +115,7 @@ function ticksOf({ fromMs, untilMs }: TimeRange): number[] {
 
 /** The label of a tick stands right of it, and the last one would be cut. */
 function isRoomFor(atMs: number, { fromMs, untilMs }: TimeRange): boolean {
-  return (untilMs - atMs) / (untilMs - fromMs) > 0.14;
+  return (untilMs - atMs) / (untilMs - fromMs) > 0.17;
 }
 
 const hourFormat = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
