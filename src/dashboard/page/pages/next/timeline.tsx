@@ -19,11 +19,13 @@ export function Timeline({ next: { from, until, items } }: { readonly next: Next
   return (
     <div class="next-line" aria-hidden="true">
       <div class="next-axis">
-        {ticksOf(window).map((atMs) => (
-          <span key={atMs} class="next-tick" style={{ left: share(atMs, window) }}>
-            {isRoomFor(atMs, window) && labelOf(atMs, window)}
-          </span>
-        ))}
+        {ticksOf(window)
+          .filter((atMs) => isRoomFor(atMs, window))
+          .map((atMs) => (
+            <span key={atMs} class="next-tick" style={{ left: share(atMs, window) }}>
+              {labelOf(atMs, window)}
+            </span>
+          ))}
       </div>
       {rows.slice(0, MOST_ROWS).map(([key, ofRow]) => (
         <Row key={key} items={ofRow} window={window} />
@@ -113,7 +115,7 @@ function ticksOf({ fromMs, untilMs }: TimeRange): number[] {
   }
 }
 
-/** The label of a tick stands right of it, and the last one would be cut. */
+/** The label of a tick stands right of it, and a last one would be cut. */
 function isRoomFor(atMs: number, { fromMs, untilMs }: TimeRange): boolean {
   return (untilMs - atMs) / (untilMs - fromMs) > 0.17;
 }
