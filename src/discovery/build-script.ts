@@ -165,8 +165,8 @@ function warnOfIsolation({ tier }: TierPlace, file: string, { options }: ScriptT
 const ofTiers = { ping: '', everyHost: ': each job runs once', between: '', except: '' } as const;
 
 function warnOfHandler({ tier }: TierPlace, file: string, { options }: ScriptTags): readonly string[] {
-  const found = scriptSettings.filter(({ key }) => key in ofTiers && key in options);
   if (tier !== QUEUE_TIER) return [];
+  const found = scriptSettings.filter(({ key }) => key in ofTiers && key in options);
   return found.map(({ key, tag }) => {
     const why = ofTiers[key as keyof typeof ofTiers];
     return `${file}: @${tag} is for scripts of tiers and has no effect on handlers${why}`;

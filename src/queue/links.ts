@@ -134,9 +134,9 @@ export async function findTimeHold(script: Script, nowMs: number): Promise<TimeH
 }
 
 /**
- * Judges the time of a script that has some of its own, and whose links are met. Its time lapses when the day of the next one
- * begins: a success of that day's scripts lets it run at that next time, so that it does not run a day late from then
- * on. Ends of scripts that were queued before count as long as there are any, however long those ran.
+ * Judges the time of a script that has some of its own, and whose links are met. Its time lapses when the day of the
+ * next one begins: a success of that day's scripts lets it run at that next time, so that it does not run a day late
+ * from then on. Ends of scripts that were queued before count as long as there are any, however long those ran.
  */
 async function judgeSlot(
   { job: { scheduled_for: queuedFor }, script: { options } }: LinkedJob,
